@@ -127,7 +127,13 @@ def openb() -> dict[str, float]:
     if FOLDER not in os.environ:
         print(f"openb IS LEFT OUT: {FOLDER} names no folder with the trace, see benchmarks/bench_openb.py", flush=True)
         return {}
-    sets = (("bench_openb", "bound"), ("bench_openb", "plan"), ("bench_openb", "baselines"), ("bench_plans", "few"))
+    sets = (
+        ("bench_openb", "bound"),
+        ("bench_openb", "plan"),
+        ("bench_openb", "baselines"),
+        ("bench_plans", "few"),
+        ("bench_repacking", "openb"),
+    )
     figures: dict[str, float] = {}
     for module, name in sets:
         figures |= apart(module, name, 600)

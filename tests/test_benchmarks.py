@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bench_openb, bench_plans, bench_replay, run
+from benchmarks import bench_openb, bench_plans, bench_repacking, bench_replay, run
 from benchmarks.baselines import by_score, karpenter
 from benchmarks.bench_decisions import SETS
 from benchmarks.boundcheck import PodRow, TypeRow
@@ -63,6 +63,8 @@ def test_the_openb_row_runs_and_has_ranges(tmp_path: Path, monkeypatch: pytest.M
 
     assert figures.keys() <= ranges.keys()
     assert dict(bench_openb.baselines()).keys() <= ranges.keys()
+    shown = {f"repacking_{name}_{each}" for name in ("all", "tenth") for each in ("first_s", "above_fresh_percent")}
+    assert dict(bench_repacking.openb()).keys() <= ranges.keys() | shown
     assert {"few_N_excess_percent", "few_N_s"} == {re.sub(r"\d+", "N", name) for name, _ in bench_plans.few(1, 2)}
     assert 0.8048 == figures["openb_default_bound_usd_h"] == figures["openb_default_bound_proved_usd_h"]
 

@@ -30,6 +30,8 @@ _WASTED = 50
 _HOUR_S = 3600
 _MOST_ALONE = 10
 """Nodes that are tried one by one where no more of them save anything together."""
+_MOST_WINDOWS = 8
+"""So many further groups of nodes are tried where the first saves nothing."""
 _AS_GOOD = 0.97
 """Fewer nodes go where so much of the gain is left."""
 _FEW = 20
@@ -39,12 +41,11 @@ _GOOD_ENOUGH = 0.7
 
 
 def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
-    """The command that saves most, if any does. Cost: the bound of all their pods, and at most some twenty decisions
+    """The command that saves most, if any does. Cost: the bound of all their pods, and at most some thirty decisions
     for those of the nodes that go."""
     allowance = Allowance(world.snapshot, UNDERUTILIZED)
     judged = _judged(world, [each for each in candidates if may_save(each, allowance)])
-    chosen = [each for each in judged if allowance.take(each.candidate.pool.name)]
-    found = _best(world, chosen)
+    found = _best(world, judged)
     if found is not None:
         pods = sum(len(each.pods) for each in found.victims)
         cause = Repacked(pods, len(found.victims), len(found.launches), found.saved_micro)
@@ -91,18 +92,17 @@ def _judged(world: World, candidates: Sequence[Candidate]) -> list[_Wasted]:
 
 
 def _best(world: World, judged: Sequence[_Wasted]) -> Substitution | None:
-    """The best of those that are wasted, of half as many, and so on; else of single ones.
+    """The best of those that are wasted most, of half as many, and so on; else of others; else of single ones.
 
     All are tried together first where most are wasted: what the others keep would be missing beside the rest.
     """
     substitutes, balance = Substitutes(world), Balance(world)
     wasted = [each for each in judged if each.is_wasted]
+    first, *others = _windows(world, wasted) or [[]]
+    together = _within(world, judged) if len(wasted) > len(judged) // 2 else []
+    sizes = [len(first) >> power for power in range(len(first).bit_length() - 1)]
     best: tuple[float, Substitution] | None = None
-    sizes = [len(wasted) >> power for power in range(len(wasted).bit_length() - 1)]
-    tries = [wasted[:size] for size in sizes if size > 1]
-    if len(judged) > len(wasted) > len(judged) // 2:
-        tries.insert(0, list(judged))
-    for chosen in tries:
+    for chosen in (*([together] if len(together) > len(first) else []), *(first[:size] for size in sizes)):
         gain, found = _tried(substitutes, balance, chosen)
         if found is None:
             continue
@@ -112,11 +112,31 @@ def _best(world: World, judged: Sequence[_Wasted]) -> Substitution | None:
             break
     if best is not None:
         return best[1]
-    for each in wasted[:_MOST_ALONE]:
-        _, found = _tried(substitutes, balance, [each])
+    several = (window for window in others[:_MOST_WINDOWS] if len(window) > 1)
+    for chosen in (*several, *([each] for each in wasted[:_MOST_ALONE])):
+        _, found = _tried(substitutes, balance, chosen)
         if found is not None:
             return found
     return None
+
+
+def _windows(world: World, wasted: Sequence[_Wasted]) -> list[list[_Wasted]]:
+    """As many at a time as the budgets allow, the most wasted first; the first few of these."""
+    found: list[list[_Wasted]] = []
+    left = list(wasted)
+    while left and len(found) <= _MOST_WINDOWS:
+        window = _within(world, left)
+        if not window:
+            break
+        taken = {id(each) for each in window}
+        found.append(window)
+        left = [each for each in left if id(each) not in taken]
+    return found
+
+
+def _within(world: World, wasted: Sequence[_Wasted]) -> list[_Wasted]:
+    allowance = Allowance(world.snapshot, UNDERUTILIZED)
+    return [each for each in wasted if allowance.take(each.candidate.pool.name)]
 
 
 def _tried(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Wasted]) -> tuple[float, Substitution | None]:

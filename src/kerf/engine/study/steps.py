@@ -69,7 +69,8 @@ def fleet_bound(world: World) -> int | None:
 def done(command: Command, world: World) -> ClusterSnapshot:
     """The cluster once the command is carried out as planned. Cost: linear in nodes, and in the pods that move."""
     snapshot, gone = world.snapshot, {deletion.node for deletion in command.deletions}
-    pods = {pod.key: pod for node in snapshot.nodes if node.name in gone for pod in node.pods}
+    pods = {pod.key: pod for pod in snapshot.pending}
+    pods.update((pod.key, pod) for node in snapshot.nodes if node.name in gone for pod in node.pods)
     coming: dict[str, list[PlacedPod]] = {}
     for deletion in command.deletions:
         for placement in deletion.moved:
