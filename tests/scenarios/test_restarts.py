@@ -23,6 +23,8 @@ SCENARIOS = {
     "late requests": Path(__file__).with_name("provisioning-request-late.yaml"),
     # Nodes that stay reserved for seconds, while their pods back off.
     "sizes": Path(__file__).with_name("sizes.yaml"),
+    # Taint, tiers, budgets, grace periods, volumes, an instance that vanishes: each step of a node's end.
+    "drains": Path(__file__).with_name("behaviour-70.yaml"),
     # A bucket that must not be full again after a restart.
     "pacing": Path(__file__).with_name("pacing.yaml"),
 }
