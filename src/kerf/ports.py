@@ -135,7 +135,7 @@ class KubeWriter(Protocol):
         ...
 
     async def evict(self, pod: Pod) -> None:
-        """Evict by the eviction API. Raises EvictionBlocked while a budget forbids it."""
+        """Evict by the eviction API. Raises EvictionBlocked while a budget forbids it, WriteRefused if a hook does."""
         ...
 
     async def delete_pod(self, pod: Pod, grace_s: int) -> None:

@@ -223,6 +223,11 @@ class Cluster(World):
         """The names of all objects of a kind."""
         return [obj["metadata"]["name"] for obj in self.api.list(kind)]
 
+    def is_ending(self, name: str = "gpu-1") -> bool:
+        """Whether the cloud was asked to terminate a claim's instance, or has."""
+        claim = self.claim(name)
+        return self.cloud.is_terminating(claim.provider_id)
+
     def said(self, reason: str) -> list[str]:
         """The messages of the events for people with that reason, in order."""
         return [held.occurrence.message for held in self.recorder.posted if held.occurrence.reason == reason]

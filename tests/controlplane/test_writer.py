@@ -284,7 +284,7 @@ def test_kubectl_describe_shows_the_events_of_that_very_object(site: Site) -> No
         recorder.start()
         recorder.record(events.nominated(pod.key, f"nodeclaim/{site.name}"))
         recorder.record(events.stage_reached(site.name, "Launched", "launched t/z/on-demand"))
-        recorder.record(events.failed_draining(site.name, 3))
+        recorder.record(events.failed_draining(site.name, "Failed to drain node, 3 pods are waiting to be evicted", ""))
         await recorder.close()
         return recorder.dropped
 

@@ -348,6 +348,21 @@ def test_a_toleration_that_admission_forbids_is_refused(bench: Bench, status: in
     bench.run(act)
 
 
+@pytest.mark.parametrize("status, reason", [(403, "Forbidden"), (422, "Invalid")])
+def test_an_eviction_that_a_webhook_forbids_is_refused(bench: Bench, status: int, reason: str) -> None:
+    """Of one pod, so a drain goes on with the others; its words are kept."""
+
+    async def refuse(seen: Seen) -> web.Response:
+        return refusal(status, reason, 'admission webhook "keep.example.com" denied the request: still training')
+
+    async def act(writer: KubeWriter) -> None:
+        bench.fake.before = refuse
+        with pytest.raises(WriteRefused, match="still training"):
+            await writer.evict(bench.pod())
+
+    bench.run(act)
+
+
 def test_evicting_respects_budgets_and_deleting_does_not(bench: Bench) -> None:
     """The text is the budget's; a delete shortens the grace."""
 

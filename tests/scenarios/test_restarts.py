@@ -25,6 +25,8 @@ SCENARIOS = {
     "sizes": Path(__file__).with_name("sizes.yaml"),
     # Marks of nodes that go once others are up, among them one whose replacement is sold out.
     "replaced": Path(__file__).with_name("behaviour-64.yaml"),
+    # Taint, tiers, budgets, grace periods, volumes, an instance that vanishes: each step of a node's end.
+    "drains": Path(__file__).with_name("behaviour-70.yaml"),
     # A bucket that must not be full again after a restart.
     "pacing": Path(__file__).with_name("pacing.yaml"),
 }

@@ -15,7 +15,15 @@ from enum import StrEnum
 
 from kerf.model.constraints import Taint
 from kerf.model.gpu import DeviceState
-from kerf.model.nodeclaim import INITIALIZED, LAUNCHED, REGISTERED, REGISTERED_LESS, RELABELLED, NodeClaim
+from kerf.model.nodeclaim import (
+    INITIALIZED,
+    LAUNCHED,
+    REGISTERED,
+    REGISTERED_LESS,
+    RELABELLED,
+    TERMINATION_TIMESTAMP,
+    NodeClaim,
+)
 from kerf.model.nodes import Node, is_ephemeral
 from kerf.model.promises import read
 from kerf.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
@@ -278,7 +286,14 @@ def due_labels(claim: NodeClaim, node: Node) -> Mapping[str, str]:
 
 
 def drain_deadline_s(claim: NodeClaim) -> float | None:
-    """When the last pod of a claim that is being deleted must have gone; None where its pool sets no end."""
+    """When the last pod of a claim that is being deleted must have gone; None where nothing sets an end.
+
+    Its annotation says it; without one that can be read it follows from the claim's grace period.
+    """
+    try:
+        return instant_s(claim.annotations[TERMINATION_TIMESTAMP])
+    except (KeyError, ValueError):
+        pass
     if claim.termination_grace_period_s is None or claim.deleted_s is None:
         return None
     return claim.deleted_s + claim.termination_grace_period_s

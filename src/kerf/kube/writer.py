@@ -266,8 +266,9 @@ class KubeWriter:
     async def evict(self, pod: Pod) -> None:
         """Evict by the eviction API; EvictionBlocked while a budget forbids it. Repeated: nothing, then NotFound.
 
-        A pod that several budgets cover can never be evicted: the server refuses it with an ApiError. The pod is read
-        first: meeting another under its name, the server would take ten seconds to say so and charge the budget.
+        A pod that several budgets cover can never be evicted: the server refuses it with an ApiError. What a webhook
+        forbids is WriteRefused. The pod is read first: meeting another under its name, the server would take ten
+        seconds to say so and charge the budget.
         """
         if pod.uid:
             await self._read(GET_POD, _place_of_pod(pod))
@@ -277,7 +278,10 @@ class KubeWriter:
             "metadata": {"name": pod.name, "namespace": pod.namespace},
             "deleteOptions": _delete_options(pod.uid),
         }
-        await self._client.call(EVICT_POD, namespace=pod.namespace, name=pod.name, body=body)
+        try:
+            await self._client.call(EVICT_POD, namespace=pod.namespace, name=pod.name, body=body)
+        except (Forbidden, Invalid) as error:
+            raise WriteRefused(str(error)) from error
 
     async def delete_pod(self, pod: Pod, grace_s: int) -> None:
         """Delete, giving it `grace_s` to end. Repeated: a shorter grace shortens it, a longer one does nothing."""

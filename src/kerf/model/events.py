@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kerf.model.causes import Cause, Paced
-from kerf.model.nodeclaim import OVERLOADED, PRICE_CAP_EXCEEDED, TRUE, Condition
+from kerf.model.nodeclaim import OVERLOADED, PRICE_CAP_EXCEEDED, TERMINATION_TIMESTAMP, TRUE, Condition
 from kerf.model.nodepool import NodePool
 from kerf.model.printable import one_line
 from kerf.model.provisioningrequests import NODES_STARTING
@@ -19,6 +19,7 @@ from kerf.model.windows import CLOSED, CLOSING, OPEN, WARMING, CapacityWindow, W
 
 NORMAL, WARNING = "Normal", "Warning"
 NOMINATED = "Nominated"
+_EXAMPLE = "2026-01-05T08:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,11 +248,37 @@ def evicted(pod_key: str, reason: str) -> Occurrence:
     return _about("Pod", pod_key, NORMAL, "Evicted", f"Evicted pod: {reason}")
 
 
-def failed_draining(node: str, waiting: int) -> Occurrence:
-    """A node cannot be emptied yet."""
-    return _about(
-        "Node", node, WARNING, "FailedDraining", f"Failed to drain node, {waiting} pods are waiting to be evicted"
+def failed_draining(node: str, text: str, held_by: str) -> Occurrence:
+    """A node cannot be emptied yet; said again when something else holds it, not whenever fewer pods wait."""
+    return Occurrence(("Node", node), WARNING, "FailedDraining", text, ("Node", node, "FailedDraining", held_by))
+
+
+def grace_period_expiring(kind: str, name: str, deadline_s: float) -> Occurrence:
+    """A node is drained that has an end; once."""
+    text = f"All pods will be deleted by {instant_text(deadline_s)}"
+    return _about(kind, name, WARNING, "TerminationGracePeriodExpiring", text, float("inf"))
+
+
+def deleted_in_time(pod_key: str, deadline_s: float, grace_s: int, own_grace_s: int) -> Occurrence:
+    """A pod is deleted whatever protects it, because its node has an end."""
+    text = (
+        f"Deleting the pod to accommodate the terminationTime {instant_text(deadline_s)} of the node; it has {grace_s} "
+        f"of its {own_grace_s} terminationGracePeriodSeconds, and neither its budget nor do-not-disrupt counts"
     )
+    return _about("Pod", pod_key, NORMAL, "Disrupted", text)
+
+
+def awaiting_detachment(node: str, attachments: Sequence[str]) -> Occurrence:
+    """A drained node has volumes that are not detached yet."""
+    more = f" and {len(attachments) - 5} more" if len(attachments) > 5 else ""
+    text = f"Awaiting deletion of VolumeAttachments bound to node: {', '.join(attachments[:5])}{more}"
+    return _about("Node", node, NORMAL, "AwaitingVolumeDetachment", text)
+
+
+def termination_time_not_understood(claim: str, value: str) -> Occurrence:
+    """The annotation holds another thing than an instant."""
+    text = f"annotation {TERMINATION_TIMESTAMP} counts as absent: expected an instant such as {_EXAMPLE}, got {value}"
+    return _about("NodeClaim", claim, WARNING, "NotUnderstood", text, 3600)
 
 
 def terminated(claim: str, node: str) -> Occurrence:

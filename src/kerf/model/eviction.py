@@ -5,6 +5,7 @@ Every pod of a node that may go is asked, so nothing here looks at all budgets f
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from math import inf
 
 from kerf.model.constraints import Requirement
 from kerf.model.nodeclaim import DO_NOT_DISRUPT
@@ -62,13 +63,18 @@ def _labels(asked: Requirement) -> list[_Label]:
 
 def is_protected(pod: Pod, now_s: float) -> bool:
     """Whether do-not-disrupt holds: `true`, or a duration that counts from the pod's start; else it is ignored."""
+    return now_s < protected_until_s(pod)
+
+
+def protected_until_s(pod: Pod) -> float:
+    """Until when do-not-disrupt holds: infinity for `true`, 0 where there is none or it is ignored."""
     value = pod.annotations.get(DO_NOT_DISRUPT)
     if not value:
-        return False
+        return 0
     if value == "true":
-        return True
+        return inf
     try:
         seconds = duration_s(value)
     except ValueError:
-        return False
-    return seconds is not None and now_s < (pod.started_s or pod.created_s) + seconds
+        return 0
+    return 0 if seconds is None else (pod.started_s or pod.created_s) + seconds

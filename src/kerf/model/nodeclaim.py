@@ -9,12 +9,8 @@ from kerf.model.quantities import NOTHING, Resources
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 LAUNCHED, REGISTERED, INITIALIZED, READY = "Launched", "Registered", "Initialized", "Ready"
-CONSOLIDATABLE, DISRUPTION_REASON, DRAINED, INSTANCE_TERMINATING = (
-    "Consolidatable",
-    "DisruptionReason",
-    "Drained",
-    "InstanceTerminating",
-)
+CONSOLIDATABLE, DISRUPTION_REASON = "Consolidatable", "DisruptionReason"
+DRAINED, VOLUMES_DETACHED, INSTANCE_TERMINATING = "Drained", "VolumesDetached", "InstanceTerminating"
 VALIDATED = "ValidationSucceeded"
 DRIFTED = "Drifted"
 """Condition of a claim whose node is not what its pool or NodeClass says now, with the reason."""
@@ -30,6 +26,10 @@ relabelled: it initialises again."""
 
 TERMINATION_FINALIZER = "karpenter.sh/termination"
 DISRUPTED_TAINT = Taint("karpenter.sh/disrupted", "", "NoSchedule")
+EXCLUDED_FROM_LOAD_BALANCERS = "node.kubernetes.io/exclude-from-external-load-balancers"
+"""Label of a node that is being drained; its value is Karpenter's name there, which other tools look for."""
+TERMINATION_TIMESTAMP = "karpenter.sh/nodeclaim-termination-timestamp"
+"""Annotation of a claim that is deleted: when its last pod must have gone; an instant."""
 UNREGISTERED_TAINT = Taint("karpenter.sh/unregistered", "", "NoExecute")
 REGISTERED_LABEL, INITIALIZED_LABEL = "karpenter.sh/registered", "karpenter.sh/initialized"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
@@ -160,6 +160,12 @@ class NodeClaim:
     def replaces(self) -> tuple[str, ...]:
         """The claims of the nodes in whose place it was bought; empty for any other."""
         return names_in(self.annotations.get(REPLACES, ""))
+
+    @property
+    def is_terminated(self) -> bool:
+        """Whether its instance is gone and only finalizers of others keep the object: it stands for nothing."""
+        is_let_go = self.is_deleting and TERMINATION_FINALIZER not in self.finalizers
+        return is_let_go and self.is_true(INSTANCE_TERMINATING)
 
     @property
     def instance_type(self) -> str:

@@ -326,6 +326,11 @@ class Pod:
         return self.labels.get(OPPORTUNISTIC) == "true"
 
     @property
+    def claim_names(self) -> tuple[str, ...]:
+        """The PersistentVolumeClaims that it uses, in its namespace; those that are made for it too."""
+        return (*self.spec.claims, *(template.claim_of(self.name) for template in self.spec.claim_templates))
+
+    @property
     def is_daemon(self) -> bool:
         """Whether a DaemonSet or the kubelet itself owns it, so that no autoscaler acts for it."""
         return is_daemon(self.owner)

@@ -215,7 +215,7 @@ class ClusterState(Objects):
         self._move_promises(key, before, after)
         self._stale.add(("NodeClaim", key))
         for claim, sign in ((before, -1), (after, 1)):
-            if claim is not None:
+            if claim is not None and not claim.is_terminated:
                 self._counted.setdefault(claim.node_pool, Sum()).add(claim.capacity, sign)
 
     def _move_promises(self, key: str, before: NodeClaim | None, after: NodeClaim | None) -> None:
@@ -286,8 +286,8 @@ class ClusterState(Objects):
         return tuple(held[name] for name in self._claims_for.of(pod))
 
     def counted(self, pool: str) -> Resources:
-        """What the capacities of a pool's claims sum up to, with their number as `nodes`."""
-        return self._counted[pool].total() if self._claims_of_pool.of(pool) else Resources()
+        """What the capacities of a pool's claims sum up to, with their number as `nodes`; without terminated ones."""
+        return self._counted[pool].total() if pool in self._counted else Resources()
 
     def node_of(self, claim: NodeClaim) -> Node | None:
         """The node that a claim's instance has registered; None while there is none."""
@@ -399,7 +399,7 @@ class ClusterState(Objects):
         """The claim as capacity on its way; None when a node is joined to it, or when it is gone."""
         claim = self.claim(name)
         is_joined = claim is not None and self._nodes_by_id.of(claim.provider_id)
-        if claim is None or (is_joined and self._claims_by_id.of(claim.provider_id)[0] == name):
+        if claim is None or claim.is_terminated or (is_joined and self._claims_by_id.of(claim.provider_id)[0] == name):
             return None
         return joined(Parts(None, claim, self.pool(claim.node_pool), (), ()), self.family_of(None, claim))
 

@@ -8,7 +8,7 @@ from kerf.model.groups import CoschedulingGroup, NativeWorkload, PodGroup, Volca
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
-from kerf.model.pods import Pod
+from kerf.model.pods import Pod, PodDisruptionBudget
 from kerf.model.provisioningrequests import ProvisioningRequest
 from kerf.model.snapshot import NodeClass, Watched
 from kerf.model.windows import CapacityWindow
@@ -50,6 +50,10 @@ class Objects:
     def pod(self, key: str) -> Pod | None:
         """The pod of that `namespace/name`; None when there is none."""
         return self._found(Pod, key)
+
+    def disruption_budgets(self) -> tuple[PodDisruptionBudget, ...]:
+        """All PodDisruptionBudgets, by key; the same tuple until one of them changes."""
+        return self._all(PodDisruptionBudget)
 
     def windows(self) -> tuple[CapacityWindow, ...]:
         """All CapacityWindows, by name."""
