@@ -1,7 +1,8 @@
 """Structured logs and metrics: what an operator sees of a running Kerf.
 
 Metrics are counted where something happens and read by Prometheus; nothing in Kerf reads them, so that they never
-become state. Names begin with `kerf_`; units are in the names, as Prometheus wants them.
+become state. Names begin with `kerf_`, or are Karpenter's where it has the metric; units are in the names, as
+Prometheus wants them.
 """
 
 import logging
@@ -24,6 +25,42 @@ UNPLACED_PODS = Gauge(
 CLAIMS_CREATED = Counter("kerf_nodeclaims_created", "NodeClaims created", ["nodepool"], registry=REGISTRY)
 CLAIMS_DISRUPTED = Counter(
     "kerf_nodeclaims_disrupted", "NodeClaims deleted by a decision of ours", ["nodepool", "reason"], registry=REGISTRY
+)
+# Under Karpenter's names, for its dashboards and alerts.
+KARPENTER_DISRUPTED = Counter(
+    "karpenter_nodeclaims_disrupted",
+    "NodeClaims deleted by a decision, by Karpenter's name",
+    ["reason", "nodepool", "capacity_type"],
+    registry=REGISTRY,
+)
+DISRUPTION_DECISIONS = Counter(
+    "karpenter_voluntary_disruption_decisions",
+    "Decisions to take nodes away that were acted on: delete, or replace (others first)",
+    ["decision", "reason", "consolidation_type"],
+    registry=REGISTRY,
+)
+DISRUPTION_ELIGIBLE = Gauge(
+    "karpenter_voluntary_disruption_eligible_nodes",
+    "Nodes that may go for a reason and that nothing forbids to, at the last look",
+    ["reason"],
+    registry=REGISTRY,
+)
+DISRUPTION_SECONDS = Histogram(
+    "karpenter_voluntary_disruption_decision_evaluation_duration_seconds",
+    "Duration of a look at all nodes",
+    registry=REGISTRY,
+)
+DISRUPTION_FAILURES = Counter(
+    "karpenter_voluntary_disruption_queue_failures",
+    "Nodes that stay after all because what was to come in their place did not",
+    ["decision", "reason", "consolidation_type"],
+    registry=REGISTRY,
+)
+DISRUPTIONS_ALLOWED = Gauge(
+    "karpenter_nodepools_allowed_disruptions",
+    "How many nodes of a pool its budgets let go for a reason, at the last look",
+    ["nodepool", "reason"],
+    registry=REGISTRY,
 )
 PODS_FOLLOWED = Counter(
     "kerf_pods_followed",

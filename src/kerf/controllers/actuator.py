@@ -17,6 +17,7 @@ from kerf.controllers.latest import LatestPlan
 from kerf.engine.decision import Decision
 from kerf.engine.explain.launches import why_launched, why_relabelled
 from kerf.model import events
+from kerf.model.constraints import CAPACITY_TYPE
 from kerf.model.nodeclaim import (
     DISRUPTED_TAINT,
     DISRUPTION_REASON,
@@ -43,7 +44,7 @@ from kerf.model.snapshot import ClusterSnapshot, Upserted
 from kerf.model.times import instant_text
 from kerf.ports import AlreadyExists, Clock, KubeWriter, NotFound, Recorder
 from kerf.state import ClusterState
-from kerf.telemetry import CLAIMS_CREATED, CLAIMS_DISRUPTED
+from kerf.telemetry import CLAIMS_CREATED, CLAIMS_DISRUPTED, DISRUPTION_FAILURES, KARPENTER_DISRUPTED
 
 
 class Acts(Protocol):
@@ -146,6 +147,8 @@ class Actuator:
     async def take_back(self, claim: NodeClaim, why: str) -> None:
         """Open the node of a claim that was to be replaced, and say why it stays."""
         left = {key: value for key, value in claim.annotations.items() if key != REPLACED_BY}
+        reason = claim.condition(DISRUPTION_REASON)
+        DISRUPTION_FAILURES.labels("replace", reason.reason.lower() if reason is not None else "", "").inc()
         said = Condition(DISRUPTION_REASON, FALSE, "ReplacementFailed", why, self._clock.now_s())
         claim = await self._writer.update_node_claim_status(claim.with_condition(said))
         self._state.note(await self._writer.update_node_claim(replace(claim, annotations=left)))
@@ -235,7 +238,10 @@ class Actuator:
         except NotFound:
             return
         self._state.note(replace(claim, deleted_s=self._clock.now_s()))
-        CLAIMS_DISRUPTED.labels(claim.node_pool, reason.reason if reason is not None else "").inc()
+        why = reason.reason if reason is not None else ""
+        CLAIMS_DISRUPTED.labels(claim.node_pool, why).inc()
+        capacity_type = claim.labels.get(CAPACITY_TYPE, "")
+        KARPENTER_DISRUPTED.labels(why.lower(), claim.node_pool, capacity_type).inc()
 
     async def release(self, node: Node) -> None:
         """Open a node again that an earlier life tainted and did not come to delete."""

@@ -4,7 +4,7 @@ As in Karpenter a decision rests fifteen seconds and must come out the same agai
 may be on their way to the very node.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -18,7 +18,8 @@ from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import Ports, Result
 from kerf.engine.buy.options import IGNORE
 from kerf.engine.decide import decide
-from kerf.engine.disruption.candidates import candidates
+from kerf.engine.disruption.budgets import Census
+from kerf.engine.disruption.candidates import Candidate, candidates
 from kerf.engine.disruption.causes import Blocked
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.first import first_command
@@ -29,10 +30,13 @@ from kerf.engine.leaving import moves
 from kerf.engine.world import World
 from kerf.model import events
 from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, DRIFTED, UNHEALTHY, NodeClaim
-from kerf.model.nodepool import WHEN_EMPTY
-from kerf.model.plan import NodePlacement
+from kerf.model.nodepool import DRIFTED as REASON_DRIFTED
+from kerf.model.nodepool import EMPTY, UNDERUTILIZED, WHEN_EMPTY
+from kerf.model.nodepool import UNHEALTHY as REASON_UNHEALTHY
+from kerf.model.plan import NodePlacement, Plan
 from kerf.model.snapshot import ClusterSnapshot, Deleted, Event, Synced, Watched
 from kerf.state import ClusterState
+from kerf.telemetry import DISRUPTION_DECISIONS, DISRUPTION_ELIGIBLE, DISRUPTION_SECONDS, DISRUPTIONS_ALLOWED
 
 _TELL_S = 60.0
 """What keeps nodes is reported so often, while none of them may go."""
@@ -115,6 +119,7 @@ class DisruptionController:
             if held.problem is not None:
                 self._ports.recorder.record(events.cards_not_understood(held.name, cause_text(held.problem)))
         command, world = await self._first_command(snapshot)
+        DISRUPTION_SECONDS.observe(max(0.0, self._ports.clock.now_s() - now))
         if command is None or world is None:
             self._resting, self._dropped = None, 0
             # What has changed while it was decided has not been looked at.
@@ -138,6 +143,7 @@ class DisruptionController:
         self._ports.feed.publish(snapshot, plan)
         self._going.update(deletion.claim for deletion in plan.deletions if not deletion.replaced_by)
         await self._actuator.exchange(plan, snapshot)
+        _count(plan)
         return poll
 
     async def _release_leftovers(self, snapshot: ClusterSnapshot) -> None:
@@ -153,6 +159,7 @@ class DisruptionController:
         """The command, and what it was decided from; neither where there is no candidate."""
         found, blocked = candidates(snapshot)
         self._tell(blocked)
+        _measure(found, snapshot)
         for each in too_many(snapshot):
             self._ports.recorder.record(events.node_repair_blocked(each.pool, each.broken, each.nodes))
         if not found:
@@ -181,3 +188,26 @@ class DisruptionController:
         for each in blocked:
             text = obstacle_text(each.cause)
             self._ports.recorder.record(events.disruption_blocked("Node", each.node, text))
+
+
+def _measure(found: Sequence[Candidate], snapshot: ClusterSnapshot) -> None:
+    eligible = {
+        EMPTY: sum(1 for each in found if each.is_quiet and not each.pods),
+        UNDERUTILIZED: sum(1 for each in found if each.is_quiet and each.pods),
+        REASON_DRIFTED: sum(1 for each in found if each.drift),
+        REASON_UNHEALTHY: sum(1 for each in found if each.ailment),
+    }
+    census = Census(snapshot)
+    for reason, number in eligible.items():
+        DISRUPTION_ELIGIBLE.labels(reason.lower()).set(number)
+        for pool in snapshot.node_pools:
+            allowed = census.allowed(pool, reason)
+            DISRUPTIONS_ALLOWED.labels(pool.name, reason).set(float("inf") if allowed is None else allowed)
+
+
+def _count(plan: Plan) -> None:
+    """One decision, with the kind of consolidation that it is in Karpenter's words."""
+    first = plan.deletions[0]
+    kinds = {EMPTY: "empty", UNDERUTILIZED: "single" if len(plan.deletions) == 1 else "multi"}
+    decision = "replace" if plan.launches else "delete"
+    DISRUPTION_DECISIONS.labels(decision, first.reason.lower(), kinds.get(first.reason, "")).inc()

@@ -38,10 +38,10 @@ def stamp(pool: NodePool) -> Mapping[str, str]:
 
 
 def is_stamped(annotations: Mapping[str, str]) -> bool:
-    """Whether there is a digest of ours that can be compared."""
+    """Whether there is a digest that can be compared."""
     return bool(annotations.get(HASH)) and annotations.get(HASH_VERSION) == VERSION
 
 
 def has_drifted(claim: NodeClaim, pool: NodePool) -> bool:
-    """Whether the claim was made of another template; False where its digest is none of ours."""
+    """Whether the claim was made of another template; False where its digest has another version."""
     return is_stamped(claim.annotations) and claim.annotations[HASH] != stamp(pool)[HASH]

@@ -20,8 +20,8 @@ def tell(cluster: Cluster, condition: Json) -> None:
     """What an agent on the node reports from now on."""
     (held,) = cluster.api.list("Node")
     others = [each for each in held["status"]["conditions"] if each["type"] != condition["type"]]
-    told = {**condition, "lastTransitionTime": instant_text(cluster.clock.now_s())}
-    cluster.change("Node", "node-1", status={"conditions": [*others, told]})
+    reported = {**condition, "lastTransitionTime": instant_text(cluster.clock.now_s())}
+    cluster.change("Node", "node-1", status={"conditions": [*others, reported]})
 
 
 def start(cluster: Cluster, **given: Json) -> None:
@@ -59,7 +59,7 @@ def test_a_node_that_recovers_is_sound_again(cluster: Cluster) -> None:
     assert cluster.claim().condition(UNHEALTHY) is None
 
 
-def test_a_condition_that_nobody_names_is_none_of_ours(cluster: Cluster) -> None:
+def test_a_condition_without_a_policy_counts_for_nothing(cluster: Cluster) -> None:
     """However bad."""
     start(cluster)
     tell(cluster, {**BAD, "type": "Weather"})

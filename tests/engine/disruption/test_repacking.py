@@ -43,7 +43,7 @@ def first(snapshot: ClusterSnapshot, market: Market = LARGE, *, replaces_spot: b
     return next(propose(World(snapshot, market, replaces_spot=replaces_spot), may_go(snapshot)), None)
 
 
-def told(command: Command | None) -> tuple[list[str], list[str]]:
+def changes(command: Command | None) -> tuple[list[str], list[str]]:
     """The nodes that go, and the types that are bought."""
     assert command is not None
     return (
@@ -57,9 +57,9 @@ def test_one_large_node_becomes_two_small_ones() -> None:
     pods = [serving("big", "a", 3), serving("big", "b", 3)]
     command = first(a_cluster([free_pool()], [node("big", "m5.4xlarge", 16)], pods))
 
-    assert (["big"], ["m5.2xlarge"]) == told(command)
+    assert (["big"], ["m5.2xlarge"]) == changes(command)
     split = first(a_cluster([free_pool()], [node("big", "m5.4xlarge", 16)], pods), a_market(M5, M5_4X))
-    assert (["big"], ["m5.xlarge", "m5.xlarge"]) == told(split)
+    assert (["big"], ["m5.xlarge", "m5.xlarge"]) == changes(split)
     assert split is not None
     assert (768_000, 384_000) == (split.cost.before_micro, split.cost.after_micro)
     plan = explained(split)
@@ -74,7 +74,7 @@ def test_many_nodes_become_fewer() -> None:
     nodes = [node(name, "m5.xlarge", 4) for name in "abc"]
     command = first(a_cluster([free_pool()], nodes, [serving(name, f"p-{name}", 1) for name in "abc"]))
 
-    gone, bought = told(command)
+    gone, bought = changes(command)
     assert (2, []) == (len(gone), bought)
 
 
@@ -109,7 +109,7 @@ def test_work_that_would_be_lost_counts() -> None:
     held = [node("big", "m5.4xlarge", 16)]
 
     assert first(a_cluster([free_pool()], held, [old])) is None
-    assert (["big"], ["m5.2xlarge"]) == told(first(a_cluster([free_pool()], held, [young])))
+    assert (["big"], ["m5.2xlarge"]) == changes(first(a_cluster([free_pool()], held, [young])))
 
 
 def test_a_balanced_pool_weighs_the_saving_against_the_disturbance() -> None:

@@ -69,7 +69,7 @@ def test_a_node_whose_pods_find_no_place_goes_all_the_same() -> None:
     ("bad", "good", "is_held"), [(1, 0, False), (1, 1, False), (2, 1, True), (2, 4, False), (3, 7, True), (2, 8, False)]
 )
 def test_more_than_a_fifth_is_too_much(bad: int, good: int, is_held: bool) -> None:
-    """Rounded up, so that one of a small pool may always go."""
+    """Rounded up: one of a small pool may always go."""
     held = a_cluster([free_pool()], [*(broken(f"b{at}") for at in range(bad)), *sound(good)])
 
     assert ((TooManyBroken("pool", bad, bad + good),) if is_held else ()) == too_many(held)

@@ -6,12 +6,12 @@ from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, percent_text, some, table
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.explain.disruption import explained, obstacle_text
-from kerf.engine.study.steps import MOST_STEPS, Step
+from kerf.engine.study.steps import MOST_STEPS, ConsolidationStep
 from kerf.engine.world import World
 from kerf.model.instancetypes import price_number, price_text
 
 
-def steps_object(found: Sequence[Step], world: World, bound_micro: int | None) -> Json:
+def steps_object(found: Sequence[ConsolidationStep], world: World, bound_micro: int | None) -> Json:
     """All steps, and what stands against others."""
     before, after = _prices(found)
     return {
@@ -27,7 +27,7 @@ def steps_object(found: Sequence[Step], world: World, bound_micro: int | None) -
     }
 
 
-def _object(step: Step) -> Json:
+def _object(step: ConsolidationStep) -> Json:
     plan = explained(step.command)
     return {
         "reason": plan.deletions[0].reason,
@@ -45,7 +45,7 @@ def _object(step: Step) -> Json:
     }
 
 
-def _prices(found: Sequence[Step]) -> tuple[int, int]:
+def _prices(found: Sequence[ConsolidationStep]) -> tuple[int, int]:
     return (found[0].before_micro, found[-1].after_micro) if found else (0, 0)
 
 
@@ -53,7 +53,7 @@ def _blocked(world: World) -> list[tuple[str, str]]:
     return [(each.node, obstacle_text(each.cause)) for each in candidates(world.snapshot)[1]]
 
 
-def steps_lines(found: Sequence[Step], world: World, bound_micro: int | None) -> Iterator[str]:
+def steps_lines(found: Sequence[ConsolidationStep], world: World, bound_micro: int | None) -> Iterator[str]:
     """A row a step, then what they come to, then the nodes that something keeps."""
     currency = world.market.currency
     if found:
@@ -83,11 +83,11 @@ def steps_lines(found: Sequence[Step], world: World, bound_micro: int | None) ->
         yield f"  {node} stays: {why}"
 
 
-def _moved(found: Sequence[Step]) -> int:
+def _moved(found: Sequence[ConsolidationStep]) -> int:
     return sum(step.moved for step in found)
 
 
-def _row(number: int, step: Step) -> tuple[str, ...]:
+def _row(number: int, step: ConsolidationStep) -> tuple[str, ...]:
     plan = explained(step.command)
     types: dict[str, int] = {}
     for launch in plan.launches:

@@ -56,7 +56,7 @@ class Drift:
         if isinstance(event, Deleted):
             self._known.discard(value.uid)
             return ()
-        # What was there before an event says nothing: the state knows our own writes before the watch tells of them.
+        # What was there before an event says nothing: the state knows our own writes before the watch has them.
         if value.uid in self._known or not value.is_true(LAUNCHED):
             return ()
         self._known.add(value.uid)

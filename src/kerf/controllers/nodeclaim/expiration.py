@@ -42,7 +42,7 @@ class Expiration:
         return self._news((value,))
 
     def _news(self, claims: Iterable[NodeClaim]) -> tuple[str, ...]:
-        # What was there before an event says nothing: the state knows our own claims before the watch tells of them.
+        # What was there before an event says nothing: the state knows our own claims before the watch has them.
         news = [claim for claim in claims if claim.uid not in self._known]
         self._known.update(claim.uid for claim in news)
         return tuple(claim.name for claim in news)

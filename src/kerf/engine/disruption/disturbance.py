@@ -1,7 +1,7 @@
 """What it costs to move pods, by two measures.
 
 `of_eviction` is Karpenter's, and orders nodes: one for a pod, more or less by its deletion cost and priority. `lost`
-says what a move throws away, in money: a pod that starts anew does nothing for a while, and one that ends some day has
+says what a move throws away, in money: a pod that starts again does nothing for a while, and one that ends some day has
 worked for nothing so far.
 """
 

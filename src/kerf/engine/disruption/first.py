@@ -24,7 +24,7 @@ METHODS = (
     repacking.propose,
     consolidation.propose,
 )
-"""In the order in which they are asked, as Karpenter's; what is too dear goes before what is only wasted."""
+"""In the order in which they are asked, as Karpenter's; what is above a price cap goes before what is only wasted."""
 
 
 def first_command(

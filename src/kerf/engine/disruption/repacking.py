@@ -3,7 +3,7 @@
 The fleet is judged as one. Prices of what nodes have (the proof of a lower bound, `model.lowerbound`) say what the pods
 of each node would cost at the least in the cheapest fleet. A node that costs much more than its pods are worth is
 wasted, whatever its size. So the nodes that are wasted most go first, as many at once as the budgets allow, and the
-planner packs their pods anew: one node may become two, and ten become seven. Fewer are tried where so many save
+planner packs their pods again: one node may become two, and ten become seven. Fewer are tried where so many save
 nothing.
 """
 

@@ -22,7 +22,7 @@ from kerf.model.plan import Deletion
 from kerf.model.snapshot import ClusterSnapshot
 
 _MOST_OF = 5
-"""One node in so many may be broken; rounded up, so that of a small pool one always may."""
+"""One node in so many may be broken; rounded up: of a small pool one always may."""
 _MOST_TRIED = 20
 
 

@@ -183,7 +183,7 @@ class Substitutes:
 
 
 class _Moves:
-    """Who goes where. Equal pods may change places, so that each old node has its pods on few others.
+    """Who goes where. Equal pods may change places, so each old node has its pods on few others.
 
     `placed` are places on nodes there are, by pod; all pods of `keys` are among these or on the launches.
     """

@@ -175,7 +175,7 @@ def removal_text(deletion: Deletion, currency: str) -> str:
 @words.register
 def _(cause: ReplacesTooDear) -> str:
     return (
-        f"node {cause.node} of NodePool {cause.pool} is too dear: {cause_text(cause.excess)}; "
+        f"node {cause.node} of NodePool {cause.pool} costs too much: {cause_text(cause.excess)}; "
         f"what is bought for its pods saves {price_text(cause.saved_micro)} {cause.currency}/h"
     )
 

@@ -28,7 +28,7 @@ MOST_STEPS = 200
 
 
 @dataclass(frozen=True)
-class Step:
+class ConsolidationStep:
     """One command, the pods that it moves, and what the nodes cost an hour before and after it."""
 
     command: Command
@@ -37,7 +37,7 @@ class Step:
     after_micro: int
 
 
-def steps(world: World) -> Iterator[Step]:
+def steps(world: World) -> Iterator[ConsolidationStep]:
     """What would be done, until nothing is or two hundred steps are over. Pods that wait stay as they are.
 
     Cost: a decision about all nodes for each step.
@@ -51,7 +51,7 @@ def steps(world: World) -> Iterator[Step]:
         moved = sum(len(places.moved) for places in command.deletions)
         moved += sum(len(launch.pods) for launch in command.launches)
         prices = (cluster_price(each.snapshot.nodes, each.supply) for each in (world, after))
-        yield Step(command, moved, *prices)
+        yield ConsolidationStep(command, moved, *prices)
         world = after
 
 

@@ -92,8 +92,8 @@ class Timeline:
         if held is None:
             raise NotFound(f"Node {condition.node} not found")
         self._observer.note("condition", f"node/{condition.node}", f"{condition.type} {condition.status}")
-        told = {"type": condition.type, "status": condition.status, "reason": condition.type}
-        conditions = with_condition(held, told, instant_text(self._clock.now_s()))
+        reported = {"type": condition.type, "status": condition.status, "reason": condition.type}
+        conditions = with_condition(held, reported, instant_text(self._clock.now_s()))
         self._api.patch("Node", "", condition.node, {"status": {"conditions": conditions}}, subresource="status")
 
     def _scale(self, scale: Scale) -> None:
