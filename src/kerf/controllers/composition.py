@@ -75,7 +75,7 @@ def compose(
             Replacing(state, ports, actuator),
             Expiration(state, ports, actuator),
             StaticPools(state, ports, actuator),
-            *((Health(state, ports),) if settings.node_repair == "On" else ()),
+            Health(state, ports, repairs=settings.node_repair == "On"),
             GarbageCollection(state, ports, settings, is_foreign),
             CloudLoops(state, ports, book),
             NodeClassLoop(state, ports),

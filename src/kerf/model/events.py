@@ -177,6 +177,11 @@ def unhealthy(node: str, condition: str) -> Occurrence:
     return _about("Node", node, WARNING, "NodeUnhealthy", f"Node condition {condition} is not tolerated any longer")
 
 
+def gpu_broken(node: str, text: str) -> Occurrence:
+    """A card of a node that was sound is broken or gone: no new slice comes to it."""
+    return _about("Node", node, WARNING, "GPUBroken", f"{text}; no new slice comes to it")
+
+
 def node_repair_blocked(pool: str, broken: int, nodes: int) -> Occurrence:
     """Too much of a pool is broken for a repair to help; repeated after 15 minutes."""
     text = f"more than 20% nodes are unhealthy in the nodepool: {broken} of {nodes}; none of them is replaced"

@@ -13,7 +13,7 @@ BAD = {"type": "AcceleratedHardwareReady", "status": "False", "reason": "XidErro
 
 def begin(cluster: Cluster) -> None:
     """The controller, also in a second life."""
-    cluster.start(Health(cluster.state, cluster.ports))
+    cluster.start(Health(cluster.state, cluster.ports, repairs=True))
 
 
 def tell(cluster: Cluster, condition: Json) -> None:

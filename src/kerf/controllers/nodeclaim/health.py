@@ -1,17 +1,31 @@
-"""Says on a claim that its node is broken: the condition Unhealthy, once its provider tolerates no more.
+"""Says on a claim that its node is broken: GPUsHealthy as soon as a card is, Unhealthy once that is tolerated no more.
 
-Which node goes when is decided elsewhere (`engine.disruption.repair`). A node or its pool may forbid it with
-`karpenter.sh/do-not-repair`.
+A broken card takes no new slices, whatever is said here. Its node is replaced where nodes are repaired: what its
+provider tolerates for so long, and a broken card for ten minutes, makes the claim Unhealthy. Which node goes when is
+decided elsewhere (`engine.disruption.repair`). A node or its pool may forbid it with `karpenter.sh/do-not-repair`.
 """
 
 from collections.abc import Iterable
 
 from kerf.controllers.runtime import DONE, Ports, Result
+from kerf.engine.explain.brokencards import broken_cards_text
 from kerf.model import events
-from kerf.model.nodeclaim import DO_NOT_REPAIR, INITIALIZED, TRUE, UNHEALTHY, Condition
+from kerf.model.nodeclaim import (
+    DO_NOT_REPAIR,
+    FALSE,
+    GPUS_HEALTHY,
+    INITIALIZED,
+    TRUE,
+    UNHEALTHY,
+    Condition,
+    NodeClaim,
+)
 from kerf.model.nodes import Node
 from kerf.model.snapshot import Event, Synced, Watched
 from kerf.state import ClusterState
+
+_CARD_S = 600.0
+"""A broken card is tolerated for so long, as AWS's agent tolerates AcceleratedHardwareReady: it may be reset."""
 
 
 class Health:
@@ -19,8 +33,8 @@ class Health:
 
     name = "node-health"
 
-    def __init__(self, state: ClusterState, ports: Ports) -> None:
-        self._state, self._ports = state, ports
+    def __init__(self, state: ClusterState, ports: Ports, *, repairs: bool) -> None:
+        self._state, self._ports, self._repairs = state, ports, repairs
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """Claims of nodes that change."""
@@ -37,10 +51,12 @@ class Health:
         node = self._state.node_of(claim) if claim is not None else None
         if claim is None or node is None or claim.is_deleting or not claim.is_true(INITIALIZED):
             return DONE
+        claim = await self._with_cards(claim, node)
         now_s = self._ports.clock.now_s()
         pool = self._state.pool(claim.node_pool)
         kept = (node.annotations, pool.stated_annotations if pool is not None else {})
-        ends = [] if any(each.get(DO_NOT_REPAIR) == "true" for each in kept) else self._ends(node)
+        is_kept = not self._repairs or any(each.get(DO_NOT_REPAIR) == "true" for each in kept)
+        ends = [] if is_kept else self._ends(claim, node)
         ended = sorted(name for at_s, name in ends if at_s <= now_s)
         held = claim.condition(UNHEALTHY)
         if ended and (held is None or held.reason != ended[0]):
@@ -52,9 +68,27 @@ class Health:
         left_s = [at_s - now_s for at_s, _ in ends if at_s > now_s]
         return Result(min(left_s)) if left_s else DONE
 
-    def _ends(self, node: Node) -> list[tuple[float, str]]:
+    async def _with_cards(self, claim: NodeClaim, node: Node) -> NodeClaim:
+        """The claim that says how the cards of its node are, and an event where that is news."""
+        joined, held = self._state.cluster_node(node.name), claim.condition(GPUS_HEALTHY)
+        family = self._state.family_of(node, claim)
+        text = broken_cards_text(joined, family) if joined is not None and joined.family else ""
+        if text == (held.message if held is not None else "") and (held is not None or not text):
+            return claim
+        status, reason = (FALSE, "GPUBroken") if text else (TRUE, GPUS_HEALTHY)
+        condition = Condition(GPUS_HEALTHY, status, reason, text, self._ports.clock.now_s())
+        claim = await self._ports.writer.update_node_claim_status(claim.with_condition(condition))
+        self._state.note(claim)
+        if text:
+            self._ports.recorder.record(events.gpu_broken(node.name, text))
+        return claim
+
+    def _ends(self, claim: NodeClaim, node: Node) -> list[tuple[float, str]]:
         """When each of its conditions that is tolerated for a while will have been so too long."""
         found = []
+        cards = claim.condition(GPUS_HEALTHY)
+        if cards is not None and cards.status == FALSE:
+            found.append((cards.since_s + _CARD_S, GPUS_HEALTHY))
         for policy in self._ports.cloud.repair_policies:
             condition = node.condition(policy.condition)
             if condition is not None and condition.status == policy.status:

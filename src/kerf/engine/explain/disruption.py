@@ -47,7 +47,7 @@ from kerf.engine.explain.causes import cause_text, counted, some, words
 from kerf.engine.explain.launches import why_launched
 from kerf.model.bounds import MIN_NODES, bounds_of
 from kerf.model.instancetypes import price_text
-from kerf.model.nodeclaim import DO_NOT_DISRUPT
+from kerf.model.nodeclaim import DO_NOT_DISRUPT, GPUS_HEALTHY
 from kerf.model.nodepool import EXPIRED
 from kerf.model.plan import Deletion, Plan
 from kerf.model.times import duration_text
@@ -165,6 +165,8 @@ def removal_text(deletion: Deletion, currency: str) -> str:
             verb, where = ("cost", f"less on {counted(bought, 'new node')}") if bought else ("fit", "on other nodes")
             who = f"{counted(pods, 'pod')}{of_nodes} {verb}{'s' if pods == 1 else ''}"
             return f"{who} {where}, saves {price_text(saved_micro)} {currency}/h"
+        case Broken(condition) if condition == GPUS_HEALTHY:
+            return f"a GPU of it is broken ({condition})"
         case Broken(condition):
             return f"its condition {condition} has been bad for longer than its provider tolerates"
         case Drifts(reason):
