@@ -60,6 +60,7 @@ class Settings:
     registration_deadline_s: float = _setting(15 * 60, "Give a node up that has not joined or become ready.")
     devices_deadline_s: float = _setting(10 * 60, "Give a ready node up whose GPUs have not registered.")
     disruption_poll_s: float = _setting(10, "Look for nodes that can go.")
+    repack_s: float = _setting(60, "Look again for cheaper nodes after a look that found none, at most so often.")
     validation_s: float = _setting(15, "A decision to remove a node must come out the same again after so long.")
     settled_s: float = _setting(5 * 60, "Look again at an unchanged cluster.")
     pin_deadline_s: float = _setting(

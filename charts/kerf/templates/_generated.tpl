@@ -43,6 +43,9 @@
 {{- with .Values.settings.disruptionPoll }}
 - --disruption-poll={{ . }}
 {{- end }}
+{{- with .Values.settings.repack }}
+- --repack={{ . }}
+{{- end }}
 {{- with .Values.settings.validation }}
 - --validation={{ . }}
 {{- end }}

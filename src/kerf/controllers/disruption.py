@@ -78,6 +78,11 @@ class DisruptionController:
         # Claims whose time is over, and those whose deletion is under way: the watch may not tell of it yet.
         self._ripe: set[str] = set()
         self._going: set[str] = set()
+        # A command that buys nodes, with what it was decided from, and since when it rests. On a busy cluster the next
+        # decision is another one, as a rule: this one is put to the rules again after its rest, as in Karpenter.
+        self._kept: tuple[Command, World, float] | None = None
+        # When cheaper nodes are looked for again, after a look that found none.
+        self._repacks_s = float("-inf")
         # How many commands in a row did not stand.
         self._dropped = 0
         # Until when the cluster as it is at a version needs no second look.
@@ -109,6 +114,8 @@ class DisruptionController:
         version, until_s = self._settled
         if version == self._state.version and now < until_s:
             return poll
+        if self._kept is not None:
+            return await self._carry_out(*self._kept)
         await self._release_leftovers(self._state.snapshot(now))
         snapshot, version = self._state.snapshot(now), self._state.version
         if self._resting is None and now < self._looked_s + _TELL_S and not any_may_go(snapshot):
@@ -122,9 +129,17 @@ class DisruptionController:
         DISRUPTION_SECONDS.observe(max(0.0, self._ports.clock.now_s() - now))
         if command is None or world is None:
             self._resting, self._dropped = None, 0
+            until_s = now + self._settings.settled_s
+            if now < self._repacks_s:
+                until_s = min(until_s, self._repacks_s)
+            else:
+                self._repacks_s = now + self._settings.repack_s
             # What has changed while it was decided has not been looked at.
-            self._settled = (version, now + self._settings.settled_s)
+            self._settled = (version, until_s)
             return poll
+        if command.launches:
+            self._kept = (command, world, now)
+            return Result(self._settings.validation_s)
         names = tuple(deletion.claim for deletion in command.deletions)
         if self._resting is None or self._resting[0] != names:
             self._resting = (names, now)
@@ -132,19 +147,31 @@ class DisruptionController:
         if now < self._resting[1] + self._settings.validation_s:
             return Result(self._resting[1] + self._settings.validation_s - now)
         self._resting = None
-        command = still_goes(command, world, self._state, self._ports.clock.now_s(), self._dropped)
-        if command is None:
+        return await self._act(command, world)
+
+    async def _carry_out(self, command: Command, world: World, since_s: float) -> Result:
+        """Act on a command that has rested; nothing else is decided meanwhile."""
+        left_s = since_s + self._settings.validation_s - self._ports.clock.now_s()
+        if left_s > 0:
+            return Result(left_s)
+        self._kept = None
+        return await self._act(command, world)
+
+    async def _act(self, command: Command, world: World) -> Result:
+        """Do what still stands of a command that has rested."""
+        left = still_goes(command, world, self._state, self._ports.clock.now_s(), self._dropped)
+        if left is None:
             # Decide again soon, from what is there then; that rests, too.
             self._dropped += 1
             return Result(self._settings.batch_idle_s)
         self._dropped = 0
-        plan = explained(command)
+        plan, snapshot = explained(left), world.snapshot
         self._ports.feed.launching(plan.launches)
         self._ports.feed.publish(snapshot, plan)
         self._going.update(deletion.claim for deletion in plan.deletions if not deletion.replaced_by)
         await self._actuator.exchange(plan, snapshot)
         _count(plan)
-        return poll
+        return Result(self._settings.disruption_poll_s)
 
     async def _release_leftovers(self, snapshot: ClusterSnapshot) -> None:
         # A tainted node whose claim stays was left by a crash, or by a write that failed.
@@ -179,7 +206,8 @@ class DisruptionController:
             """Where the next plan puts pods, those included for which windows, runs and requests keep room."""
             return decide(coming, options_of(self._settings)).placements
 
-        work = partial(first_command, world, found, placements)
+        repacks = snapshot.taken_at_s >= self._repacks_s
+        work = partial(first_command, world, found, placements, repacks=repacks)
         command, held = await self._ports.deciding.run(work)
         self._tell(held)
         return command, world

@@ -3,7 +3,7 @@
 The controller acts on this command, and the command line shows the same one.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kerf.engine.disruption import consolidation, drift, emptiness, pricecaps, repacking, repair, staticdrift
 from kerf.engine.disruption.candidates import Candidate
@@ -15,7 +15,9 @@ from kerf.model.causes import Name
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import NodePlacement
 
-METHODS = (
+_Method = Callable[[World, Sequence[Candidate]], Iterator[Command]]
+
+METHODS: tuple[_Method, ...] = (
     repair.propose,
     emptiness.propose,
     staticdrift.propose,
@@ -31,17 +33,20 @@ def first_command(
     world: World,
     candidates: Sequence[Candidate],
     placements: Callable[[], Iterable[NodePlacement]],
+    *,
+    repacks: bool = True,
 ) -> tuple[Command | None, tuple[Blocked, ...]]:
     """The first command of the first method that has one, or None; and nodes that stay only for a pod that waits.
 
     `placements` are where the present plan puts pods on nodes. They are asked for only when a node is about to go. A
     node that gets one is no candidate, as in Karpenter, whose plans nominate nodes: a scheduler tries a pod again only
     after a while, and until then the node looks empty. Room that is kept for pods to be holds its node, too, and is no
-    news.
+    news. Without `repacks` the method that costs most is not asked.
     """
     successors = Successors(world.snapshot)
     may_go = [each for each in candidates if not replaced(each, world.snapshot) and not successors.awaited_by(each)]
-    command = _first(world, may_go)
+    methods = METHODS if repacks else tuple(each for each in METHODS if each is not repacking.propose)
+    command = _first(methods, world, may_go)
     if command is None:
         return None, ()
     pods: dict[str, list[str]] = {}
@@ -52,8 +57,8 @@ def first_command(
         return command, ()
     real = ((node, next((pod for pod in pods[node] if not is_virtual(pod)), "")) for node in held)
     blocked = tuple(Blocked(Name(node), Nominated(Name(pod))) for node, pod in real if pod)
-    return _first(world, [each for each in may_go if each.node.name not in pods]), blocked
+    return _first(methods, world, [each for each in may_go if each.node.name not in pods]), blocked
 
 
-def _first(world: World, candidates: Sequence[Candidate]) -> Command | None:
-    return next((command for method in METHODS for command in method(world, candidates)), None)
+def _first(methods: Iterable[_Method], world: World, candidates: Sequence[Candidate]) -> Command | None:
+    return next((command for method in methods for command in method(world, candidates)), None)

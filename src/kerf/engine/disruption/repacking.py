@@ -30,6 +30,8 @@ _WASTED = 50
 _HOUR_S = 3600
 _MOST_ALONE = 10
 """Nodes that are tried one by one where no more of them save anything together."""
+_MOST_WORK, _FEWEST_TRIES = 20_000, 3
+"""Nodes and pods looked at in one pass, over all tries; and so many tries on any fleet."""
 _MOST_WINDOWS = 8
 """So many further groups of nodes are tried where the first saves nothing."""
 _AS_GOOD = 0.97
@@ -102,7 +104,17 @@ def _best(world: World, judged: Sequence[_Wasted]) -> Substitution | None:
     together = _within(world, judged) if len(wasted) > len(judged) // 2 else []
     sizes = [len(first) >> power for power in range(len(first).bit_length() - 1)]
     best: tuple[float, Substitution] | None = None
+    # A try costs a look at all nodes and at the pods that move: on a large fleet there are few, and three at least.
+    work, tries = 0, 0
+
+    def is_spent(chosen: Sequence[_Wasted]) -> bool:
+        nonlocal work, tries
+        work, tries = work + len(world.snapshot.nodes) + sum(len(each.candidate.pods) for each in chosen), tries + 1
+        return work > _MOST_WORK and tries > _FEWEST_TRIES
+
     for chosen in (*([together] if len(together) > len(first) else []), *(first[:size] for size in sizes)):
+        if is_spent(chosen):
+            break
         gain, found = _tried(substitutes, balance, chosen)
         if found is None:
             continue
@@ -114,6 +126,8 @@ def _best(world: World, judged: Sequence[_Wasted]) -> Substitution | None:
         return best[1]
     several = (window for window in others[:_MOST_WINDOWS] if len(window) > 1)
     for chosen in (*several, *([each] for each in wasted[:_MOST_ALONE])):
+        if is_spent(chosen):
+            break
         _, found = _tried(substitutes, balance, chosen)
         if found is not None:
             return found
