@@ -10,6 +10,7 @@ from kerf.controllers.conditions import Consolidatable, OverlayStatus, PodEvents
 from kerf.controllers.disruption import DisruptionController
 from kerf.controllers.lastword import LastWord
 from kerf.controllers.market import MarketBook
+from kerf.controllers.nodeclaim.consistency import Consistency
 from kerf.controllers.nodeclaim.drift import Drift
 from kerf.controllers.nodeclaim.following import Followed
 from kerf.controllers.nodeclaim.garbagecollection import GarbageCollection, nobodys
@@ -17,6 +18,7 @@ from kerf.controllers.nodeclaim.lifecycle import Lifecycle
 from kerf.controllers.nodeclaim.overload import Overload
 from kerf.controllers.nodeclaim.pricecaps import PriceCaps
 from kerf.controllers.nodeclasses import NodeClassLoop
+from kerf.controllers.nodepool.registration import RegistrationHealth
 from kerf.controllers.nodepool.sharing import SharingStatus
 from kerf.controllers.options import options_of
 from kerf.controllers.pins import Pins
@@ -54,9 +56,12 @@ def compose(
 
     def controllers() -> tuple[Controller, ...]:
         provisioning = Provisioning(state, ports, book, actuator, settings)
+        health = RegistrationHealth(state, ports)
         return (
             PodEvents(state, ports),
-            Lifecycle(state, ports, book, settings),
+            health,
+            Lifecycle(state, ports, book, settings, health),
+            Consistency(state, ports),
             Pins(state, ports, settings),
             Consolidatable(state, ports),
             PoolStatus(state, ports),

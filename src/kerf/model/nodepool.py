@@ -15,6 +15,8 @@ LIMITS_REACHED = "LimitsReached"
 """Condition of a pool whose limits keep pods waiting."""
 GPU_SHARING_MISCONFIGURED = "GPUSharingMisconfigured"
 """Condition of a pool some of whose nodes would show no GPU, or whose ConfigMap cannot be read."""
+NODE_REGISTRATION_HEALTHY = "NodeRegistrationHealthy"
+"""Condition of a pool: whether its last claims have registered."""
 FIELDS_NOT_SERVED = "FieldsNotServed"
 """Condition of a pool that states what is accepted and not done."""
 _NOTES = (OBSERVED_DEVICES, LEAD_TIMES)
