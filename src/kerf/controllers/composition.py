@@ -10,6 +10,7 @@ from kerf.controllers.conditions import Consolidatable, OverlayStatus, PodEvents
 from kerf.controllers.disruption import DisruptionController
 from kerf.controllers.lastword import LastWord
 from kerf.controllers.market import MarketBook
+from kerf.controllers.nodeclaim.consistency import Consistency
 from kerf.controllers.nodeclaim.drift import Drift
 from kerf.controllers.nodeclaim.expiration import Expiration
 from kerf.controllers.nodeclaim.following import Followed
@@ -20,6 +21,7 @@ from kerf.controllers.nodeclaim.overload import Overload
 from kerf.controllers.nodeclaim.pricecaps import PriceCaps
 from kerf.controllers.nodeclaim.replacing import Replacing
 from kerf.controllers.nodeclasses import NodeClassLoop
+from kerf.controllers.nodepool.registration import RegistrationHealth
 from kerf.controllers.nodepool.sharing import SharingStatus
 from kerf.controllers.nodepool.static import StaticPools
 from kerf.controllers.options import options_of
@@ -58,9 +60,12 @@ def compose(
 
     def controllers() -> tuple[Controller, ...]:
         provisioning = Provisioning(state, ports, book, actuator, settings)
+        health = RegistrationHealth(state, ports)
         return (
             PodEvents(state, ports),
-            Lifecycle(state, ports, book, settings),
+            health,
+            Lifecycle(state, ports, book, settings, health),
+            Consistency(state, ports),
             Pins(state, ports, settings),
             Consolidatable(state, ports),
             PoolStatus(state, ports),

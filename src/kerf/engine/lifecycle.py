@@ -143,6 +143,15 @@ class TooLittle:
     requested: int
 
 
+@dataclass(frozen=True, slots=True)
+class TooSmall:
+    """The node has less of a resource than the cloud promised, in the resource's own unit."""
+
+    resource: str
+    found: int
+    expected: int
+
+
 Shortfall = FewerCards | UnhealthyCards | SmallerCard | FewerParts
 """Cards have registered, and less of them than was promised: who needs less can use the node."""
 DevicesMissing = NoRegister | Shortfall | TooLittle
@@ -262,6 +271,17 @@ def cards_missing(promised: Sequence[DeviceState], observed: Sequence[DeviceStat
         if 0 < got < wanted:
             return SmallerCard(got, wanted)
     return None
+
+
+def shape_gaps(claim: NodeClaim, node: Node) -> tuple[TooSmall, ...]:
+    """The resources of which the node has less than nine tenths of what the cloud promised, by name.
+
+    Of a claim that promises cards those of other domains are left out: its device register says more of them.
+    """
+    has_cards = bool(read(claim.annotations).devices)
+    expected = {name: amount for name, amount in sorted(claim.capacity.items()) if not (has_cards and "/" in name)}
+    found = ((name, node.capacity.get(name, 0), amount) for name, amount in expected.items())
+    return tuple(TooSmall(name, shown, amount) for name, shown, amount in found if 10 * shown < 9 * amount)
 
 
 def is_settled(claim: NodeClaim, missing: Missing) -> bool:

@@ -70,8 +70,10 @@ def node_class_of(raw: dict[str, Any]) -> NodeClass:
     ready = next((condition for condition in conditions if condition.type == READY), None)
     is_ready = ready is None or ready.status == TRUE
     reason = "" if ready is None or is_ready else ready.message or ready.reason
-    group, name = raw["apiVersion"].partition("/")[0], Meta.of(raw).name
-    return NodeClass(group, raw["kind"], name, is_ready, reason, conditions, _selected(status))
+    group, meta = raw["apiVersion"].partition("/")[0], Meta.of(raw)
+    return NodeClass(
+        group, raw["kind"], meta.name, is_ready, reason, conditions, _selected(status), generation=meta.generation
+    )
 
 
 def _selected(status: dict[str, Any]) -> tuple[tuple[str, tuple[str, ...]], ...]:

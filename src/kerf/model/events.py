@@ -292,6 +292,11 @@ def terminated(claim: str, node: str) -> Occurrence:
     return _about("NodeClaim", claim, NORMAL, "Terminated", what)
 
 
+def failed_consistency_check(claim: str, text: str) -> Occurrence:
+    """A node is smaller than the cloud promised."""
+    return _about("NodeClaim", claim, WARNING, "FailedConsistencyCheck", text, 600)
+
+
 def released(node: str) -> Occurrence:
     """A node was deleted because both its claim and its instance are gone."""
     return _about("Node", node, NORMAL, "Terminated", "its NodeClaim and its instance are gone")

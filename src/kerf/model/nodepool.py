@@ -19,6 +19,8 @@ LIMITS_REACHED = "LimitsReached"
 """Condition of a pool whose limits keep pods waiting."""
 GPU_SHARING_MISCONFIGURED = "GPUSharingMisconfigured"
 """Condition of a pool some of whose nodes would show no GPU, or whose ConfigMap cannot be read."""
+NODE_REGISTRATION_HEALTHY = "NodeRegistrationHealthy"
+"""Condition of a pool: whether its last claims have registered."""
 _NOTES = (OBSERVED_DEVICES, LEAD_TIMES, "karpenter.sh/nodepool-hash", "karpenter.sh/nodepool-hash-version")
 """Annotations that Kerf itself keeps on a pool."""
 _DOMAIN = "kerf.dev/"

@@ -61,6 +61,7 @@ class NodeClass:
     reason: str = ""
     conditions: tuple[Condition, ...] = ()
     selected: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    generation: int = 1
 
     @property
     def reference(self) -> NodeClassRef:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from kerf.cli.cards import cards_of
+from kerf.cli.explain.draining import Draining
 from kerf.cli.explain.explanation import Explanation
 from kerf.cli.explain.pods import PodAnswers
 from kerf.cli.inputs.input import ReadInput
@@ -61,6 +62,7 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
         "why": future.why,
         "quietSecondsLeft": None if future.quiet_s is None else int(future.quiet_s),
         "disruptionsAllowed": _budgets(node, read),
+        "draining": Draining(node, read.snapshot).data(),
     }
     return Explanation(data, tuple(_lines(f"{kind} {name}", node, answers, future, coming)))
 
@@ -117,6 +119,7 @@ def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect,
     for unreadable in _unreadable(node):
         yield f"  its claim has an annotation that cannot be read, so it promises nothing: {unreadable}"
     yield f"  {future.verdict}: {future.why}"
+    yield from Draining(node, read.snapshot).lines()
     for relabel in answers.plan.relabels:
         if relabel.node == node.name:
             yield f"  gets another configuration of GPU sharing: {relabel.why}"

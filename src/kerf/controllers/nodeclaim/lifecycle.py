@@ -20,8 +20,15 @@ from kerf.config import Settings
 from kerf.controllers.market import MarketBook
 from kerf.controllers.nodeclaim.following import Following
 from kerf.controllers.nodeclaim.shortfall import LessThanPredicted
-from kerf.controllers.nodeclaim.stages import boot_log_text, deadlines_of, message_of, waiting_condition
+from kerf.controllers.nodeclaim.stages import (
+    boot_log_text,
+    consistent_condition,
+    deadlines_of,
+    message_of,
+    waiting_condition,
+)
 from kerf.controllers.nodeclaim.termination import Termination
+from kerf.controllers.nodepool.registration import REGISTRATION_FAILED, RegistrationHealth
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.explain.promises import broken_text
 from kerf.engine.lifecycle import (
@@ -32,6 +39,7 @@ from kerf.engine.lifecycle import (
     is_learnt,
     is_settled,
     progress,
+    shape_gaps,
     stage_of,
 )
 from kerf.engine.supply.offered import pool_problem
@@ -72,8 +80,16 @@ class Lifecycle:
 
     name = "lifecycle"
 
-    def __init__(self, state: ClusterState, ports: Ports, book: MarketBook, settings: Settings) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        ports: Ports,
+        book: MarketBook,
+        settings: Settings,
+        health: RegistrationHealth | None = None,
+    ) -> None:
         self._state, self._ports, self._book = state, ports, book
+        self._health = health or RegistrationHealth(state, ports)
         self._deadlines = deadlines_of(settings)
         self._cloud: CloudProvider = ports.cloud
         self._following = Following(state, ports, settings)
@@ -214,6 +230,7 @@ class Lifecycle:
         )
         await self._save(claim, done)
         self._ports.recorder.record(events.stage_reached(claim.name, REGISTERED, f"registered as node {node.name}"))
+        await self._health.registered(claim.node_pool)
         return Result(0)
 
     async def _adopt(self, claim: NodeClaim, node: Node) -> None:
@@ -263,6 +280,7 @@ class Lifecycle:
         less = claim.annotations.get(REGISTERED_LESS, "")
         done = claim.with_condition(Condition(INITIALIZED, TRUE, INITIALIZED, less, self._now()))
         done = done.with_condition(Condition(READY, TRUE, READY, "", self._now()))
+        done = done.with_condition(consistent_condition(shape_gaps(claim, node), self._now()))
         await self._save(claim, done)
         if not less:
             self._book.succeeded(claim.node_pool, planned_type(claim))
@@ -300,11 +318,21 @@ class Lifecycle:
         assert missing is not None
         if not is_learnt(missing) or self._is_contradicted(claim):
             self._book.back_off(claim.node_pool, planned_type(claim), why)
-        text = why + boot_log_text(missing, self._cloud.boot_log(claim))
+        text, held = why + boot_log_text(missing, self._cloud.boot_log(claim)), claim.condition(stage)
         await self._save(claim, claim.with_condition(Condition(stage, FALSE, f"{stage}TimedOut", text, self._now())))
         self._ports.recorder.record(events.stage_overdue(claim.name, stage, text))
         await self._writer_delete(claim)
+        if held is None or held.status != FALSE:
+            # Once a claim, although the watch may show it again before its deletion.
+            await self._note_failure(claim, stage, held, text)
         return DONE
+
+    async def _note_failure(self, claim: NodeClaim, stage: str, held: Condition | None, text: str) -> None:
+        """Tell the pool's health that no node of the claim has registered; what becomes of a node later is no such."""
+        if stage == LAUNCHED and held is not None and held.message:
+            await self._health.failed(claim.node_pool, held.reason, held.message)
+        elif stage != INITIALIZED:
+            await self._health.failed(claim.node_pool, REGISTRATION_FAILED, text)
 
     def _is_contradicted(self, claim: NodeClaim) -> bool:
         """Whether another node of the type has initialised with no less than this one was to have.

@@ -3,6 +3,8 @@
 The words are Karpenter's where it has the case. Nothing reads them back: who decides asks `engine.lifecycle`.
 """
 
+from collections.abc import Sequence
+
 from kerf.config import Settings
 from kerf.engine.lifecycle import (
     Deadlines,
@@ -19,9 +21,11 @@ from kerf.engine.lifecycle import (
     SmallerCard,
     StartupTaintLeft,
     TooLittle,
+    TooSmall,
     UnhealthyCards,
 )
-from kerf.model.nodeclaim import UNKNOWN, Condition
+from kerf.model.nodeclaim import CONSISTENT_STATE_FOUND, FALSE, TRUE, UNKNOWN, Condition
+from kerf.model.quantities import quantity_text
 from kerf.model.times import instant_text
 
 
@@ -39,6 +43,20 @@ def waiting_condition(progress: Progress, since_s: float, boot_log: str = "") ->
     text = f"{message_of(progress.missing)}; given up at {instant_text(progress.deadline_s)}"
     text += boot_log_text(progress.missing, boot_log)
     return Condition(progress.stage.condition, UNKNOWN, reason_of(progress.missing), text, since_s)
+
+
+def consistent_condition(gaps: Sequence[TooSmall], now_s: float) -> Condition:
+    """Whether a node has the shape that the cloud promised; Karpenter's words where it has not."""
+    if not gaps:
+        return Condition(CONSISTENT_STATE_FOUND, TRUE, CONSISTENT_STATE_FOUND, "", now_s)
+    text = "; ".join(map(_too_small_text, gaps))
+    return Condition(CONSISTENT_STATE_FOUND, FALSE, "ConsistencyCheckFailed", text, now_s)
+
+
+def _too_small_text(gap: TooSmall) -> str:
+    expected, found = (quantity_text(gap.resource, amount) for amount in (gap.expected, gap.found))
+    share = 1000 * gap.found // gap.expected
+    return f"expected {expected} of resource {gap.resource}, but found {found} ({share / 10}% of expected)"
 
 
 def boot_log_text(missing: Missing, boot_log: str) -> str:
