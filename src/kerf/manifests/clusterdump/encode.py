@@ -209,7 +209,7 @@ FORMS: Mapping[str, Form] = {
     ),
     "PersistentVolume": _object(_NAMED, spec=_VOLUME_SPEC, status=_PHASE),
     "StorageClass": _object(_NAMED, provisioner=None, volumeBindingMode=None, allowedTopologies=None),
-    "CSINode": _object(_NAMED, spec=_of("", drivers=_of("name allocatable"))),
+    "CSINode": _object(_NAMED, spec=_of("", drivers=_of("name allocatable topologyKeys"))),
     "RuntimeClass": _object(_NAMED, overhead=_of("podFixed"), scheduling=_of("nodeSelector tolerations")),
     "PodGroup": _object(spec=_of("minMember")),
     "Workload": _object(spec=_of("", podGroups=_of("name", policy=_of("", gang=_of("minCount"))))),

@@ -79,5 +79,5 @@ STORAGE_CLASS = Record(
     ("metadata", "provisioner"),
 )
 _LIMIT = Record({"count": COUNT})
-_DRIVER = Record({"name": FILLED, "allocatable": _LIMIT, **known("nodeID topologyKeys")}, ("name",))
+_DRIVER = Record({"name": FILLED, "allocatable": _LIMIT, "topologyKeys": ListOf(TEXT), **known("nodeID")}, ("name",))
 CSI_NODE = object_of(Record({"drivers": ListOf(_DRIVER)}))
