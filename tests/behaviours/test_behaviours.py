@@ -43,7 +43,7 @@ def test_the_page_of_behaviours_names_every_file() -> None:
 
 def shown(behaviour: Path) -> Iterator[str]:
     """The lines of the golden file."""
-    options = _options(behaviour)
+    options = options_of(behaviour)
     catalog = options.get("catalog")
     read = read_input(Source(files=(str(behaviour),), catalog=None if catalog is None else str(HERE / catalog)))
     strategies = options.get("strategies", COST).split()
@@ -53,7 +53,7 @@ def shown(behaviour: Path) -> Iterator[str]:
         yield from _planned(read, strategy)
 
 
-def _options(behaviour: Path) -> dict[str, str]:
+def options_of(behaviour: Path) -> dict[str, str]:
     """What comments with a colon ask of the test."""
     lines = behaviour.read_text(encoding="utf-8").splitlines()
     pairs = (line.removeprefix("# ").partition(": ") for line in lines if line.startswith("# "))

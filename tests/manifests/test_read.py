@@ -1,6 +1,8 @@
 """Reading files: YAML, JSON, lists, directories, standard input, and what is refused."""
 
 import io
+import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -223,3 +225,26 @@ def test_a_list_that_stands_in_itself_or_multiplies_is_refused(text: str) -> Non
     errors = parse(text).errors
 
     assert "its lists grow without end" in str(errors[0])
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+def test_documents_of_yaml_keep_a_few_times_the_size_of_their_text(is_list: bool) -> None:
+    """Its nodes take forty times as much; each value, and each place, is the same all the same."""
+    objects = [
+        {"kind": "Pod", "metadata": {"name": f"p{n}", "labels": {"app": "web", "n": str(n)}}} for n in range(500)
+    ]
+    texts = [json.dumps(each) for each in objects]
+    text = "kind: List\nitems:\n" + "".join(f"- {each}\n" for each in texts) if is_list else "\n---\n".join(texts)
+    tracemalloc.start()
+    found = parse(text, "some.yaml")
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    documents = list(found)
+    lines = range(3, 503) if is_list else range(1, 1000, 2)
+    first = 3 if is_list else 1
+    assert held < 12 * len(text)
+    assert objects == [each.value() for each in documents]
+    assert [f"some.yaml:{line}:{first + 37}" for line in lines] == [
+        each.place(("metadata", "name")) for each in documents
+    ]

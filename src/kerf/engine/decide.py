@@ -38,7 +38,6 @@ from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Admission, Cost, GpuUse
 from kerf.model.pods import Pod, PodSpec
 from kerf.model.snapshot import ClusterSnapshot
-from kerf.model.topology import NO_AFFINITY
 from kerf.sharing.family import Family
 
 
@@ -254,7 +253,7 @@ def alone(pods: Iterable[Pod]) -> tuple[Shape, ...]:
     def of(spec: PodSpec) -> PodSpec:
         # The spec that is asked for is the pod's, so its identity stays its own.
         if id(spec) not in known:
-            bare = replace(spec, preferred=(), spread=(), pod_affinity=NO_AFFINITY, pod_anti_affinity=NO_AFFINITY)
+            bare = replace(spec.alone(), preferred=())
             known[id(spec)] = bare if spec.preferred or spec.has_relations else spec
         return known[id(spec)]
 

@@ -8,12 +8,15 @@ from kerf.engine.place.devices import demand_of, rightful_family
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.topology import TopologyLedger
 from kerf.model.causes import Gated, InvalidPod, Name, NotPlannedFor
+from kerf.model.constraints import Requirements
 from kerf.model.groups import KUEUE_GATES
 from kerf.model.plan import Stage
 from kerf.model.pods import Pod, PodSpec
 from kerf.model.topology import AFFINITY, NeverMet
 from kerf.sharing.family import Family, Refused
 from kerf.sharing.unsupported import UnsupportedSharing, counted_by, unsupported_by
+
+_NODE_SELECTION = ("nodeSelector", "nodeAffinity", "nodeSelector and nodeAffinity")
 
 
 def refused_early(
@@ -66,11 +69,24 @@ class _Unsupported:
 def _never_met(shape: Shape) -> Refusal | None:
     """Where it asks for what nothing can be: it would be bought for in vain."""
     spec, labels = shape.spec, shape.pod.labels
-    if all(alternative.is_never for alternative in spec.own_alternatives):
-        return Refusal(shape.pods, Stage.REQUIREMENTS, NeverMet(Name("nodeAffinity")))
-    if any(term.selected(labels).is_never for term in spec.pod_affinity.required):
-        return Refusal(shape.pods, Stage.AFFINITY, NeverMet(Name(AFFINITY)))
-    return None
+    # Where one alternative can be met, those that cannot are left out of them.
+    nodes = spec.own_alternatives[0]
+    if nodes.is_never:
+        return Refusal(shape.pods, Stage.REQUIREMENTS, _unmeetable(_NODE_SELECTION[_selecting(spec)], nodes))
+    pods = (term.selected(labels) for term in spec.pod_affinity.required)
+    never = next((selector for selector in pods if selector.is_never), None)
+    return None if never is None else Refusal(shape.pods, Stage.AFFINITY, _unmeetable(AFFINITY, never))
+
+
+def _selecting(spec: PodSpec) -> int:
+    """Which of them: the node selector alone, the node affinity alone, or only both together."""
+    if spec.node_selector.is_never:
+        return 0
+    return 1 if all(term.is_never for term in spec.affinity) else 2
+
+
+def _unmeetable(constraint: str, asked: Requirements) -> NeverMet:
+    return NeverMet(Name(constraint), tuple(map(Name, asked.contradiction)))
 
 
 def _refusal(shape: Shape, families: tuple[Family, ...], known: _Unsupported) -> Refusal | None:

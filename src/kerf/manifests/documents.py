@@ -1,12 +1,14 @@
 """One Kubernetes object each, with where it stands.
 
-A list of 100,000 pods must not exist as Python dictionaries all at once, so a JSON document keeps its bytes and gives
-its value when asked; lines and columns are looked for only when an error has to be shown.
+A list of 100,000 pods must not exist as Python dictionaries all at once, so a document keeps its bytes and gives its
+value when asked; lines and columns are looked for only when an error has to be shown. The nodes of a YAML text take
+forty times its size: those of one text at a time are kept.
 """
 
 import json
+import marshal
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import msgspec
@@ -16,6 +18,9 @@ from kerf.errors import DecodeError
 from kerf.manifests.schema import Path, path_text
 from kerf.manifests.yaml_nodes import MOST_LEVELS, YamlError, compose, construct, find, levels, path_of
 from kerf.model.large import Large
+
+_MOST_PACKED = 16
+"""Bytes of a value for each character of its text."""
 
 
 class Document(Protocol):
@@ -51,21 +56,39 @@ class Document(Protocol):
 class YamlDocument(Large):
     """A YAML document; `first_line` counts the lines of the file before `text`, which it was composed from.
 
-    `lead` and `trail` are comments that `---` parts from it, with no document between: a file's header, its last words.
+    It stands at `path` in the root of that `number` there, from `start` on, a line and a column; `kind` is its own.
+    `packed` is its value, where that is not much larger than its text. `lead` and `trail` are comments that `---` parts
+    from it, with no document between: a file's header, its last words.
     """
 
     name: str
-    root: yaml.Node
+    text: str
+    start: tuple[int, int]
+    kind: str
+    packed: bytes = b""
+    number: int = 0
+    path: Path = ()
     first_line: int = 0
     inherited: dict[str, str] = field(default_factory=dict)
-    text: str = ""
     lead: tuple[str, ...] = ()
     trail: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, root: yaml.Node, name: str, text: str, **given: Any) -> "YamlDocument":
+        """That of a node of the text; `given` are other fields. The node is not kept."""
+        mark, (kind, _) = root.start_mark, find(root, ("kind",))
+        named = kind.value if isinstance(kind, yaml.ScalarNode) else ""
+        return cls(name, text, (mark.line, mark.column), named, _packed(root), **given)
+
+    @property
+    def root(self) -> yaml.Node:
+        """Its node; composed again unless it was the last that was asked for."""
+        return find(_composed(self.text)[self.number], self.path)[0]
 
     def value(self) -> Any:
         """See Document."""
         try:
-            value = construct(self.root)
+            value = marshal.loads(self.packed) if self.packed else construct(self.root)
             return {**self.inherited, **value} if self.inherited and isinstance(value, dict) else value
         except YamlError as error:
             place = f"{self.name}:{self.first_line + error.line + 1}:{error.column + 1}"
@@ -73,9 +96,12 @@ class YamlDocument(Large):
 
     def place(self, path: Path = (), *, at_key: bool = False) -> str:
         """See Document."""
-        node, key = find(self.root, path)
-        mark = (key if at_key else node).start_mark
-        return f"{self.name}:{self.first_line + mark.line + 1}:{mark.column + 1}"
+        line, column = self.start
+        if path:
+            node, key = find(self.root, path)
+            mark = (key if at_key else node).start_mark
+            line, column = mark.line, mark.column
+        return f"{self.name}:{self.first_line + line + 1}:{column + 1}"
 
     def near(self, path: Path = ()) -> str:
         """See Document."""
@@ -88,13 +114,27 @@ class YamlDocument(Large):
 
     def may_be(self, kind: str) -> bool:
         """See Document."""
-        found, _ = find(self.root, ("kind",))
-        return bool(self.inherited) or found.value == kind
+        return bool(self.inherited) or self.kind == kind
 
     @property
     def source(self) -> str:
         """See Document."""
         return self.place()
+
+
+@lru_cache(maxsize=1)
+def _composed(text: str) -> tuple[yaml.Node, ...]:
+    return tuple(compose(text))
+
+
+def _packed(root: yaml.Node) -> bytes:
+    """The value of a node as bytes; none where it has a mistake, or where aliases make it much larger than its text."""
+    try:
+        packed = marshal.dumps(construct(root))
+    except (YamlError, ValueError):
+        return b""
+    characters: int = root.end_mark.index - root.start_mark.index
+    return packed if len(packed) <= _MOST_PACKED * characters else b""
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,7 +6,7 @@ and errors are kept beside the documents until decode reports all of them.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -169,9 +169,9 @@ def _yaml(text: str, name: str) -> Documents:
         part = text[start:end]
         try:
             roots = () if _DIRECTIVES_ONLY.fullmatch(part) else compose(part)
-            for root in roots:
-                document = YamlDocument(name, root, first_line, text=part, lead=_comments(lone))
-                entries.extend(_flattened(document))
+            for number, root in enumerate(roots):
+                given = {"number": number, "first_line": first_line, "lead": _comments(lone)}
+                entries.extend(_flattened(root, name, part, given))
             lone = "" if roots else lone + part
         except YamlError as error:
             place = f"{name}:{first_line + error.line + 1}:{error.column + 1}"
@@ -190,25 +190,27 @@ def _comments(text: str) -> tuple[str, ...]:
     return tuple(line for line in lines if line.startswith("#"))
 
 
-def _flattened(document: YamlDocument) -> Iterator[YamlDocument]:
+def _flattened(root: yaml.Node, name: str, text: str, given: Mapping[str, Any]) -> Iterator[YamlDocument]:
     """The items of a List, each as a document of its own; Lists among them too. Raises YamlError.
 
     An alias may stand for a List, even for the one it stands in: more items than characters are refused.
     """
-    waiting, left = [document], len(document.text)
+    waiting: list[tuple[yaml.Node, dict[str, Any]]] = [(root, dict(given))]
+    left = len(text)
     while waiting:
-        document = waiting.pop()
-        kind, version = (find(document.root, (key,))[0].value for key in ("kind", "apiVersion"))
-        items, _ = find(document.root, ("items",))
-        if not _is_list(kind) or items is document.root or not isinstance(items, yaml.SequenceNode):
-            yield document
+        node, of_node = waiting.pop()
+        kind, version = (find(node, (key,))[0].value for key in ("kind", "apiVersion"))
+        items, _ = find(node, ("items",))
+        if not _is_list(kind) or items is node or not isinstance(items, yaml.SequenceNode):
+            yield YamlDocument.of(node, name, text, **of_node)
             continue
         left -= len(items.value)
         if left < 0:
             raise YamlError("its lists grow without end", items.start_mark.line, items.start_mark.column)
-        inherited = _inherited(kind, version)
-        parts = (YamlDocument(document.name, it, document.first_line, inherited, document.text) for it in items.value)
-        waiting.extend(reversed(list(parts)))
+        path, others = of_node.get("path", ()), {"inherited": _inherited(kind, version)}
+        others |= {key: given[key] for key in ("number", "first_line")}
+        parts = [(it, {**others, "path": (*path, "items", at)}) for at, it in enumerate(items.value)]
+        waiting.extend(reversed(parts))
 
 
 class _Envelope(msgspec.Struct):

@@ -9,6 +9,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import chain
+
+from kerf.errors import cut
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 ZONE = "topology.kubernetes.io/zone"
@@ -269,8 +272,13 @@ class Requirements(Mapping[str, Requirement]):
 
     @property
     def is_never(self) -> bool:
-        """Whether it is NEVER: nothing satisfies it."""
+        """Whether nothing satisfies it: it is NEVER, or what `all_of` makes of a contradiction."""
         return "" in self._by_key
+
+    @property
+    def contradiction(self) -> tuple[str, ...]:
+        """The two requirements that contradict each other, as text, where `all_of` has met such."""
+        return tuple(sorted(self._by_key[""].values)) if self.is_never else ()
 
     def conflict(self, other: "Requirements") -> tuple[Requirement, Requirement] | None:
         """The first pair, by key, that has no value in common; None when there is none.
@@ -332,12 +340,14 @@ class Requirements(Mapping[str, Requirement]):
 
 
 ANYTHING = Requirements()
+_MOST_SHOWN = 200
+"""Characters of a requirement that a contradiction keeps; a list of values may be endless."""
 NEVER = Requirements([Requirement.of("", "Exists")])
 """What no node and no pod satisfies: no label has an empty key."""
 
 
 def all_of(requirements: Iterable[Requirement]) -> Requirements:
-    """What satisfies all of them; NEVER where two contradict each other.
+    """What satisfies all of them; what nothing satisfies where two contradict each other: see `contradiction`.
 
     A plain intersection of `In` and `NotIn` the same value would ask for the label's absence, which neither allows.
     """
@@ -349,7 +359,9 @@ def all_of(requirements: Iterable[Requirement]) -> Requirements:
             continue
         both = before.intersect(requirement)
         if both.is_empty and not (before.allows_absence and requirement.allows_absence):
-            return NEVER
+            apart = (before, requirement) if requirement.key else (before,)
+            texts = (each.values if not each.key else (cut(str(each), _MOST_SHOWN),) for each in apart)
+            return Requirements([Requirement("", values=frozenset(chain.from_iterable(texts)))])
         held[requirement.key] = both
     return Requirements(held.values())
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from kerf.model.causes import FieldRefusal
@@ -12,7 +12,7 @@ from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.placeholders import VIRTUAL, Placeholder
 from kerf.model.preferences import NO_WISH, Wish
 from kerf.model.quantities import NOTHING, PODS, Resources
-from kerf.model.topology import NO_AFFINITY, PodAffinity, TopologySpreadConstraint
+from kerf.model.topology import NO_AFFINITY, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from kerf.model.volumes import NO_MOUNTS, ClaimTemplate, Mounts
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
@@ -169,7 +169,9 @@ class PodSpec:
     def own_alternatives(self) -> tuple[Requirements, ...]:
         """The same without its volumes."""
         terms = self.affinity or (ANYTHING,)
-        return tuple(all_of((*self.node_selector.values(), *term.values())) for term in terms)
+        found = tuple(all_of((*self.node_selector.values(), *term.values())) for term in terms)
+        # One that contradicts itself lets the pod run nowhere, and says nothing where another does.
+        return tuple(each for each in found if not each.is_never) or found
 
     @cached_property
     def required_spread(self) -> tuple[TopologySpreadConstraint, ...]:
@@ -179,14 +181,14 @@ class PodSpec:
     @cached_property
     def has_relations(self) -> bool:
         """Whether it says anything at all of where other pods are, wishes included."""
-        return bool(self.spread) or self.pod_affinity != NO_AFFINITY or self.pod_anti_affinity != NO_AFFINITY
+        is_beside = self.mounts.beside is not None or self.pod_affinity != NO_AFFINITY
+        return bool(self.spread) or is_beside or self.pod_anti_affinity != NO_AFFINITY
 
     @cached_property
     def is_related(self) -> bool:
         """Whether where it may run, or others may beside it, depends on other pods; a preference that is not treated as
         required is no such thing."""
-        terms = self.pod_affinity.required or self.pod_anti_affinity.required
-        return bool(self.required_spread or terms or self.wish.is_related)
+        return bool(self.required_spread or self._required_terms or self.wish.is_related)
 
     @cached_property
     def related_preferences(self) -> Wish:
@@ -202,16 +204,28 @@ class PodSpec:
 
     @property
     def _selectors(self) -> tuple[Requirements, ...]:
-        terms = (*self.pod_affinity.required, *self.pod_anti_affinity.required)
-        required = (*(constraint.selector for constraint in self.required_spread), *(term.selector for term in terms))
+        spread, terms = self.required_spread, self._required_terms
+        required = (*(constraint.selector for constraint in spread), *(term.selector for term in terms))
         return (*required, *self.wish.selectors())
 
     @cached_property
     def label_keys_read(self) -> frozenset[str]:
         """The labels of pods that these constraints read."""
         read = [constraint.label_keys for constraint in self.required_spread]
-        read += [term.label_keys for term in (*self.pod_affinity.required, *self.pod_anti_affinity.required)]
+        read += [term.label_keys for term in self._required_terms]
         return self.wish.label_keys.union(*read)
+
+    @property
+    def _required_terms(self) -> tuple[PodAffinityTerm, ...]:
+        """Those that mean other pods: of affinity, of anti-affinity, and of a claim that it shares."""
+        beside = self.mounts.beside
+        of_claim = () if beside is None else (beside.pods,)
+        return (*self.pod_affinity.required, *self.pod_anti_affinity.required, *of_claim)
+
+    def alone(self) -> "PodSpec":
+        """The same without what it asks of other pods."""
+        mounts = self.mounts if self.mounts.beside is None else replace(self.mounts, beside=None)
+        return replace(self, spread=(), pod_affinity=NO_AFFINITY, pod_anti_affinity=NO_AFFINITY, mounts=mounts)
 
     def _with(self, terms: tuple[Requirements, ...]) -> tuple[Requirements, ...]:
         """Its own terms with one each of its volumes; in the order of its own."""

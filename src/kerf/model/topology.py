@@ -208,6 +208,10 @@ class OutOfTurn(Cause):
 
 @dataclass(frozen=True, slots=True)
 class NeverMet(Cause):
-    """A constraint of the pod that nothing can meet: it contradicts itself, or selects nothing."""
+    """A constraint of the pod that nothing can meet: it contradicts itself, or selects nothing.
+
+    `both` are the two requirements that contradict each other; empty where it selects nothing.
+    """
 
     constraint: Name
+    both: tuple[Name, ...] = ()

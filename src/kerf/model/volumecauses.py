@@ -51,6 +51,19 @@ class ClaimInUse(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class SharedElsewhere(Cause):
+    """Other pods with the claim are to run in `zones`, so its volume is made there, and not in `domain`.
+
+    `key` is the label of zones; an empty `domain` is a node without it.
+    """
+
+    claim: Name
+    key: Name
+    zones: tuple[Name, ...]
+    domain: Name
+
+
+@dataclass(frozen=True, slots=True)
 class VolumesApart(Cause):
     """No node can be where all volumes of the pod are."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kerf.model.constraints import ANYTHING, ZONE, Requirements
+from kerf.model.topology import PodAffinityTerm
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 """Of a StorageClass whose volumes are made by hand, such as local disks."""
@@ -44,6 +45,10 @@ MIGRATED_PROVISIONERS = {
     "kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
 }
 """The same by the provisioner of a StorageClass."""
+
+
+DRIVERS_OF_SHARES = frozenset({"efs.csi.aws.com", "file.csi.azure.com", "nfs.csi.k8s.io", "smb.csi.k8s.io"})
+"""CSI drivers whose volumes are shares on a network, which nodes of all zones reach; they state no topology."""
 
 
 def zone_key(key: str) -> str:
@@ -191,10 +196,25 @@ def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
 
 @dataclass(frozen=True, slots=True)
 class CSINode:
-    """What CSI drivers say of a node: how many volumes each can attach there; drivers without a limit are left out."""
+    """What CSI drivers say of a node: how many volumes each can attach there; drivers without a limit are left out.
+
+    `everywhere` are the drivers without topology keys: any node reaches their volumes.
+    """
 
     name: str
     limits: tuple[tuple[str, int], ...] = ()
+    everywhere: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SharedClaim:
+    """A claim of several pods whose volume is still to be made: where the first of them runs, and the others must be.
+
+    `pods` means all of them, and those that share another claim with one of them; a decision gives them a label for it.
+    """
+
+    claim: str
+    pods: PodAffinityTerm
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,12 +236,14 @@ class Mounts:
 
     One of `there` must hold of a node that is there, one of `new` of a node to be bought: on that a local volume asks
     no host name. `own` are (driver, number) of volumes that no other pod has, `shared` (driver, volume) of the others.
+    `beside` is a claim for which the pod must be in one zone with others.
     """
 
     there: tuple[Requirements, ...] = (ANYTHING,)
     new: tuple[Requirements, ...] = (ANYTHING,)
     own: tuple[tuple[str, int], ...] = ()
     shared: tuple[tuple[str, str], ...] = ()
+    beside: SharedClaim | None = None
 
     @property
     def is_attaching(self) -> bool:

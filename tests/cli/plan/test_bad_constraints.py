@@ -30,6 +30,13 @@ def on_nodes(*expressions: Object, **preferred: Any) -> Object:
     return {"affinity": {"nodeAffinity": {PREFERRED: [preferred]} if preferred else node}}
 
 
+def either(*terms: Object) -> Object:
+    """A spec of which one term of node affinity must hold."""
+    stated = {"nodeSelectorTerms": [{"matchExpressions": [each]} for each in terms]}
+    return {"affinity": {"nodeAffinity": {REQUIRED: stated}}}
+
+
+OLD_ZONE, ZONE = "failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"
 BOTH = {"matchExpressions": [{"key": "a", "operator": word, "values": ["x"]} for word in ("In", "NotIn")]}
 REASONS: dict[str, tuple[Object, str]] = {
     "negative-skew": (spread(maxSkew=-1), "maxSkew: expected at least 1, got -1"),
@@ -37,9 +44,27 @@ REASONS: dict[str, tuple[Object, str]] = {
     "no-key": (spread(topologyKey=""), "topologyKey: expected a label key"),
     "unknown-key-of-spread": (spread(topologyKey="example.com/no-such"), "no label example.com/no-such"),
     "unknown-key-of-affinity": (near(topologyKey="example.com/no-such"), "no label example.com/no-such"),
-    "selects-nothing": (near(labelSelector=None), "contradicts itself or selects nothing"),
-    "in-and-not-in": (near(labelSelector=BOTH), "contradicts itself or selects nothing"),
-    "nodes-in-and-not-in": (on_nodes(*BOTH["matchExpressions"]), "contradicts itself or selects nothing"),
+    "selects-nothing": (near(labelSelector=None), "its podAffinity selects nothing"),
+    "in-and-not-in": (near(labelSelector=BOTH), "podAffinity: nothing can satisfy both a In [x] and a NotIn [x]"),
+    "nodes-in-and-not-in": (
+        on_nodes(*BOTH["matchExpressions"]),
+        "nodeAffinity: nothing can satisfy both a In [x] and a NotIn [x]",
+    ),
+    "two-spellings": (
+        {"nodeSelector": {OLD_ZONE: "za", ZONE: "zb"}},
+        f"nodeSelector: nothing can satisfy both {ZONE} In [za] and {ZONE} In [zb]",
+    ),
+    "selector-against-affinity": (
+        {"nodeSelector": {OLD_ZONE: "za"}, **on_nodes({"key": ZONE, "operator": "NotIn", "values": ["za"]})},
+        f"nodeSelector and nodeAffinity: nothing can satisfy both {ZONE} In [za] and {ZONE} NotIn [za]",
+    ),
+    "one-term-of-two": (
+        {
+            "nodeSelector": {"a": "x"},
+            **either({"key": "a", "operator": "DoesNotExist"}, {"key": "b", "operator": "Exists"}),
+        },
+        "the pod asks a In [x], NodePool blue has no label a",
+    ),
     "no-values": (
         on_nodes({"key": "a", "operator": "In"}),
         "values: expected at least one value for In",

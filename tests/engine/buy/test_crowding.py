@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from kerf.engine.buy.concerns import Concerns
+from kerf.engine.buy.crowding import Headcount
 from kerf.engine.place.shapes import UNCROWDED, Crowding, Readings, group
 from kerf.engine.place.trial import Trial
 from kerf.model.constraints import HOSTNAME, Requirements
@@ -54,3 +55,27 @@ def test_a_pod_of_a_daemon_set_counts_beside_one_that_is_alone() -> None:
     daemon_set = a_daemon_set(labels={"app": "one"})
 
     assert UNCROWDED not in crowdings(apart("one"), daemon_sets=(daemon_set,))
+
+
+@pytest.mark.parametrize(
+    "there, comes, room",
+    [
+        ((), Crowding((1,), ((1, 1),)), 1),
+        ((Crowding((1,), ((1, 1),)),), Crowding((1,), ((1, 1),)), 0),
+        ((Crowding((2,)),), Crowding((1,), ((2, 0),)), 0),
+        ((Crowding((1,), ((2, 0),)),), Crowding((2,)), 0),
+        ((Crowding((1, 2), ((2, 3),)),), Crowding((2,), ((2, 3),)), 2),
+        ((Crowding((2,)),) * 3, Crowding((2,), ((2, 2),)), 0),
+        ((Crowding((2,)),) * 2, Crowding((1,), ((2, 2),)), 1 << 62),
+        ((Crowding((2,)),) * 3, Crowding((1,), ((2, 2),)), 0),
+    ],
+)
+def test_a_pod_comes_as_long_as_neither_it_nor_one_that_is_there_allows_fewer(
+    there: tuple[Crowding, ...], comes: Crowding, room: int
+) -> None:
+    """One pod of a group is enough against those that allow none of it; others are counted."""
+    crowd = Headcount()
+    for each in there:
+        crowd.add(each, 1)
+
+    assert room == crowd.room(comes)

@@ -137,7 +137,7 @@ VALUES: dict[str, Watched] = {
         is_default=True,
         created_s=1767600000,
     ),
-    "CSINode": CSINode("n1", (("ebs.csi.aws.com", 25),)),
+    "CSINode": CSINode("n1", (("ebs.csi.aws.com", 25),), ("efs.csi.aws.com",)),
     "VolumeAttachment": VolumeAttachment("csi-1", "n1", "pv-1", is_attached=True),
     "Namespace": Namespace("team", {"tier": "gold", NAMESPACE_NAME: "team"}),
     "Service": Service("team", "web", Requirements.of_labels({"app": "web"})),

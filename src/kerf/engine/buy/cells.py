@@ -32,7 +32,6 @@ from kerf.model.instancetypes import Offering
 from kerf.model.pods import Pod, PodSpec
 from kerf.model.preferences import NO_WISH
 from kerf.model.quantities import Resources
-from kerf.model.topology import NO_AFFINITY
 
 Place = tuple[str | None, ...]
 """One value for each key; None where nodes have no such label."""
@@ -133,7 +132,7 @@ def asking_for(spec: PodSpec, keys: Sequence[str], place: Place) -> PodSpec:
         for key, value in zip(keys, place, strict=True)
     )
     affinity = tuple(term.intersect(wanted) for term in spec.affinity) if spec.affinity else (wanted,)
-    free = replace(spec, affinity=affinity, spread=(), pod_affinity=NO_AFFINITY, pod_anti_affinity=NO_AFFINITY)
+    free = replace(spec.alone(), affinity=affinity)
     return free if spec.wish is NO_WISH else replace(free, wish=spec.wish.settled)
 
 
@@ -150,7 +149,7 @@ class SpecsOfCells:
         """See `asking_for`."""
         held = self._bare.get(id(spec))
         if held is None:
-            bare = replace(spec, spread=(), pod_affinity=NO_AFFINITY, pod_anti_affinity=NO_AFFINITY)
+            bare = spec.alone()
             held = self._bare[id(spec)] = spec, self._by_value.setdefault(bare, bare)
         key = id(held[1]), keys, place
         if key not in self._made:

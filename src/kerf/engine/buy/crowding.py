@@ -36,18 +36,22 @@ _Limits = list[tuple[Tally, int]]
 class Headcount:
     """The pods of one node by group, and how many of each its pods allow."""
 
-    __slots__ = ("_allowed", "_counts")
+    __slots__ = ("_allowed", "_counts", "_full", "_held")
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
         self._allowed: dict[int, int] = {}
+        self._held = self._full = 0
+        """The groups, as bits, of which a pod is there, and those of which no more may come."""
 
     def room(self, crowding: Crowding) -> int:
-        """How many more such pods may come. Cost: the groups and limits of one of them."""
+        """How many more such pods may come. Cost: where some may, the groups and limits of one of them."""
+        if crowding.lone & self._held or crowding.members & self._full:
+            return 0
         found = _ANY_NUMBER
         for group, most in crowding.most:
             held = self._counts.get(group, 0)
-            if group in crowding.groups:
+            if group in crowding.own:
                 found = min(found, most - held)
             elif held > most:
                 return 0
@@ -58,10 +62,15 @@ class Headcount:
 
     def add(self, crowding: Crowding, pods: int) -> None:
         """So many have come."""
+        counts, allowed = self._counts, self._allowed
         for group in crowding.groups:
-            self._counts[group] = self._counts.get(group, 0) + pods
+            counts[group] = counts.get(group, 0) + pods
         for group, most in crowding.most:
-            self._allowed[group] = min(most, self._allowed.get(group, most))
+            allowed[group] = min(most, allowed.get(group, most))
+        self._held |= crowding.members
+        # Only groups of these pods have become fuller.
+        changed = {*crowding.groups, *(group for group, _ in crowding.most)}
+        self._full |= sum(1 << g for g in changed if g in allowed and counts.get(g, 0) >= allowed[g])
 
 
 def among(shapes: Iterable[Shape]) -> Crowding:
@@ -126,11 +135,11 @@ class Manners:
 
     def _crowding(self, counting: Iterable[Tally], limits: Sequence[tuple[Tally, int]]) -> Crowding:
         groups = self._groups(counting)
-        most: dict[int, int] = {}
+        own, most = frozenset(groups), dict[int, int]()
         for tally, skew in limits:
             group = self._numbers[id(tally)]
             # A pod that is itself one of those it must be away from is alone there.
-            allowed = skew or int(group in groups)
+            allowed = skew or int(group in own)
             most[group] = min(allowed, most.get(group, allowed))
         return Crowding(groups, tuple(sorted(most.items())), self._beside) if groups or most else UNCROWDED
 

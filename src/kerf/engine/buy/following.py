@@ -91,7 +91,7 @@ def _goes_by_others(spec: PodSpec, known: dict[int, bool]) -> bool:
     if id(spec) not in known:
         away = any(term.key != HOSTNAME for term in spec.pod_anti_affinity.required)
         is_spread = any(constraint.key != HOSTNAME for constraint in spec.required_spread)
-        known[id(spec)] = away or is_spread or bool(spec.pod_affinity.required)
+        known[id(spec)] = away or is_spread or bool(spec.pod_affinity.required) or spec.mounts.beside is not None
     return known[id(spec)]
 
 

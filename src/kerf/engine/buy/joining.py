@@ -5,7 +5,6 @@ kube-scheduler uses it once the new node has its pods, and what is bought for ot
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
 
 from kerf.engine.place.checks import Check, Even, Together
 from kerf.engine.place.lines import Line
@@ -17,7 +16,6 @@ from kerf.engine.place.trial import Trial
 from kerf.model.constraints import HOSTNAME
 from kerf.model.placeholders import is_virtual
 from kerf.model.pods import Pod
-from kerf.model.topology import NO_AFFINITY
 
 
 class Joinable:
@@ -40,8 +38,7 @@ class Joinable:
         Cost: the kinds of nodes, once for all shapes that differ only in what they ask of other pods.
         """
         spec, pod = shape.spec, shape.pod
-        bare = replace(spec, spread=(), pod_affinity=NO_AFFINITY, pod_anti_affinity=NO_AFFINITY)
-        key = bare, pod.namespace, tuple(sorted(pod.annotations.items()))
+        key = spec.alone(), pod.namespace, tuple(sorted(pod.annotations.items()))
         if key not in self._known:
             self._known[key] = self._trial.takes_alone(shape, self._is_open)
         return self._known[key]

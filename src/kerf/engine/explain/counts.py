@@ -29,7 +29,7 @@ from kerf.model.topology import (
     TooNear,
     Unwelcome,
 )
-from kerf.model.volumecauses import NoVolumeHere, TooManyVolumes, VolumeElsewhere
+from kerf.model.volumecauses import NoVolumeHere, SharedElsewhere, TooManyVolumes, VolumeElsewhere
 
 _UNSCHEDULABLE = "node(s) were unschedulable"
 _TAINTED = "node(s) had untolerated taint(s)"
@@ -40,6 +40,7 @@ _WORDS: dict[type[Cause], str] = {
     LabelMismatch: "node(s) didn't match Pod's node affinity/selector",
     HostPortTaken: "node(s) didn't have free ports for the requested pod ports",
     VolumeElsewhere: "node(s) didn't match PersistentVolume's node affinity",
+    SharedElsewhere: "node(s) didn't match PersistentVolume's node affinity",
     NoVolumeHere: "node(s) didn't find available persistent volumes to bind",
     TooManyVolumes: "node(s) exceed max volume count",
     SkewExceeded: _UNEVEN,
@@ -48,7 +49,7 @@ _WORDS: dict[type[Cause], str] = {
     TooNear: "node(s) didn't match pod anti-affinity rules",
     Unwelcome: "node(s) didn't satisfy existing pods anti-affinity rules",
 }
-_OF_VOLUMES = (VolumeElsewhere, NoVolumeHere, TooManyVolumes)
+_OF_VOLUMES = (VolumeElsewhere, NoVolumeHere, TooManyVolumes, SharedElsewhere)
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,9 @@ def _(cause: Unwelcome) -> str:
 
 @reason.register
 def _(cause: NeverMet) -> str:
-    return f"its {cause.constraint} contradicts itself or selects nothing, so no node can ever take it"
+    if cause.both:
+        return f"{cause.constraint}: nothing can satisfy both {' and '.join(cause.both)}"
+    return f"its {cause.constraint} selects nothing, so no node can ever take it"
 
 
 @reason.register

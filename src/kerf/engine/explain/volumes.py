@@ -16,6 +16,7 @@ from kerf.model.volumecauses import (
     ClaimProblem,
     ClaimUnusable,
     NoVolumeHere,
+    SharedElsewhere,
     TooManyChoices,
     TooManyVolumes,
     VolumeElsewhere,
@@ -36,6 +37,10 @@ def volume_text(cause: Cause) -> str:
             return f"one pod alone may use claim {claim} (ReadWriteOncePod), and pod {pod} comes before"
         case VolumesApart(claims):
             return f"no node can be where all its volumes are (claims {', '.join(claims)})"
+        case SharedElsewhere(claim, _, zones, domain):
+            where = f"zone {', '.join(zones)}"
+            here = f"not in zone {domain}" if domain else "not on a node without a zone"
+            return f"other pods with claim {claim} are to run in {where}, so its volume is made there, {here}"
         case TooManyChoices(choices, most):
             return f"its terms and those of its volumes have {choices} combinations, of which {most} are tried at most"
         case VolumeElsewhere(asked, held, owner):

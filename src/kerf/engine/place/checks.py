@@ -25,7 +25,10 @@ from kerf.model.topology import (
     TopologySpreadConstraint,
     Unwelcome,
 )
+from kerf.model.volumecauses import SharedElsewhere
 
+VOLUMES = "volumes"
+"""The claims of a pod by their name in a manifest."""
 _SHOWN = 8
 """Domains of which a refusal gives the counts."""
 
@@ -144,6 +147,24 @@ class Together(Check):
             if value is not None and (key, value) not in self.tally.counts:
                 missing.append(NotNear(Name(key), Name(value), reach.selector, _names(reach)))
         return missing[0], 1
+
+
+@dataclass(frozen=True, eq=False)
+class Sharing(Together):
+    """A claim whose volume is still to be made: where the first pod with it runs, and no other one elsewhere.
+
+    Where nodes have no zone at all, those are one place.
+    """
+
+    claim: Name
+    stage, field = Stage.TOPOLOGY, VOLUMES
+
+    def cause(self, node: int, site: Site) -> tuple[Cause, int]:
+        """See Check."""
+        key = self.tally.keys[0]
+        zones = tuple(Name(value) for _, value in sorted(self.tally.counts))
+        # Nearer than other constraints: where these hold, no change of this pod alone helps.
+        return SharedElsewhere(self.claim, Name(key), zones, Name(self.tally.values[0][node] or "")), 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -110,6 +110,7 @@ class Domains:
     def __init__(self, sites: Sequence[Site], lasting: Lasting) -> None:
         self.sites, self.lasting = tuple(sites), lasting
         self._values: dict[str, tuple[str | None, ...]] = {}
+        self._known: dict[str, tuple[str | None, ...]] = {}
         self._places: dict[str, tuple[int, ...]] = {}
         self._fine: dict[str, bool] = {}
         self._counting: dict[NodeRule, tuple[bool, ...]] = {}
@@ -128,6 +129,15 @@ class Domains:
         if key not in self._values:
             self._values[key] = tuple(site.labels.get(key) for site in self.sites)
         return self._values[key]
+
+    def known(self, key: str) -> tuple[str | None, ...]:
+        """The same, where all nodes that get no such label are one domain, the empty one; None for what is open."""
+        if key not in self._known:
+            pairs = zip(self.of(key), self.sites, strict=True)
+            self._known[key] = tuple(
+                "" if value is None and not site.will_have(key) else value for value, site in pairs
+            )
+        return self._known[key]
 
     def is_fine(self, key: str) -> bool:
         """Whether a domain of the key has so few nodes that going by domains saves nothing."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, TypeVar, cast
 
-from kerf.engine.place.checks import Apart, Check, Even, Together, Welcome
+from kerf.engine.place.checks import Apart, Check, Even, Sharing, Together, Welcome
 from kerf.engine.place.domains import Domains, NodeRule, Site
 from kerf.engine.place.shapes import Shape, read_labels
 from kerf.engine.place.tallies import (
@@ -25,11 +25,12 @@ from kerf.engine.place.tallies import (
     Tally,
     averse_terms,
 )
-from kerf.model.causes import TargetName
+from kerf.model.causes import Name, TargetName
 from kerf.model.plan import Misfit
 from kerf.model.pods import Pod, PodSpec
 from kerf.model.rejections import workload_of
 from kerf.model.topology import PodAffinityTerm, TopologySpreadConstraint
+from kerf.model.volumes import SharedClaim
 
 _T = TypeVar("_T", bound=Tally)
 Labels = Mapping[str, str]
@@ -149,7 +150,7 @@ class _Relations:
         if held is None:
             wish, terms = spec.wish, (spec.pod_affinity.required, spec.pod_anti_affinity.required)
             nodes = (spec.own_alternatives, spec.tolerations) if spec.required_spread or wish.spread else ()
-            asked = spec.required_spread, terms, wish.near, wish.away, wish.spread, nodes
+            asked = spec.required_spread, terms, wish.near, wish.away, wish.spread, nodes, spec.mounts.beside
             held = self._by_identity[id(spec)] = spec, self._by_value.setdefault(asked, len(self._by_value))
         return held[1]
 
@@ -473,6 +474,8 @@ class TopologyLedger:
         """The checks of pods of the class, in the order of kube-scheduler's filters."""
         like = self._classes.all[of_class]
         labels = like.held()
+        if spec.mounts.beside is not None:
+            yield self._sharing(spec.mounts.beside, like)
         keys = tuple(sorted({constraint.key for constraint in spec.required_spread}))
         wish = spec.wish
         asked = [(constraint, keys) for constraint in spec.required_spread]
@@ -509,6 +512,13 @@ class TopologyLedger:
         company = Company(keys, reaches, tuple(map(self.domains.of, keys)))
         is_own = all(reach.means(like, self._namespaces) for reach in reaches)
         return Together(self._tally(("company", keys, reaches), company), is_own)
+
+    def _sharing(self, shared: SharedClaim, like: Likeness) -> Sharing:
+        term = shared.pods
+        reaches = (Reach.of(term, like.namespace, like.held(), is_of_new=True),)
+        company = Company((term.key,), reaches, (self.domains.known(term.key),))
+        is_own = reaches[0].means(like, self._namespaces)
+        return Sharing(self._tally(("sharing", term.key, reaches), company), is_own, Name(shared.claim))
 
 
 def _shut(tally: Tally, node: int, *, is_shut: bool) -> None:

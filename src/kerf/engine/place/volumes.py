@@ -13,6 +13,7 @@ from functools import cached_property
 from math import prod
 
 from kerf.engine.place.freevolumes import FreeVolumes, Terms, WaitingClaim, shared_out
+from kerf.engine.place.sharedclaims import SharedClaims, with_group
 from kerf.model.causes import Cause, Name
 from kerf.model.constraints import ANYTHING, HOSTNAME, REGION, ZONE, Requirement, Requirements
 from kerf.model.placeholders import VIRTUAL
@@ -21,6 +22,7 @@ from kerf.model.runtimeclasses import RuntimeClassMissing
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.model.volumecauses import ClaimInUse, ClaimProblem, ClaimUnusable, TooManyChoices, VolumesApart
 from kerf.model.volumes import (
+    DRIVERS_OF_SHARES,
     NO_MOUNTS,
     NO_PROVISIONER,
     Attached,
@@ -79,6 +81,8 @@ class Volumes:
             if key not in self._specs:
                 self._specs[key] = spec, replace(spec, claims=(), claim_templates=(), mounts=mounts)
             spec = self._specs[key][1]
+        if spec.mounts.beside is not None:
+            return replace(pod, spec=spec, labels=with_group(pod.labels, spec.mounts.beside))
         return pod if spec is pod.spec else replace(pod, spec=spec)
 
     def admitted(self, pod: Pod) -> PodSpec | Cause:
@@ -122,7 +126,8 @@ class Volumes:
         choices = len(spec.own_alternatives) * max(len(there), len(new))
         if choices > MOST_CHOICES:
             return TooManyChoices(choices, MOST_CHOICES)
-        return self._attaching(Mounts(there or (NOWHERE,), new or (NOWHERE,)), held)
+        beside = None if VIRTUAL in pod.namespace else self._shared.of(self._unmade(pod))
+        return self._attaching(Mounts(there or (NOWHERE,), new or (NOWHERE,), beside=beside), held)
 
     def _attaching(self, mounts: Mounts, held: Iterable[_Held]) -> Mounts:
         """With what is attached; volumes that several pods use are kept by name, since they count once a node."""
@@ -182,6 +187,9 @@ class Volumes:
         if claim.selected_node and self._snapshot.node(claim.selected_node) is not None:
             # Its volume is being made for that node; should that fail, the provisioner takes the choice back.
             return replace(held, there=(_on_node(claim.selected_node, self._snapshot),), new=())
+        zone = self._zones_of_users.get(claim.key)
+        if zone is not None:
+            held = replace(held, there=_all_within(held.there, zone), new=_all_within(held.new, zone))
         found = self._class_of(claim.storage_class)
         if found is None:
             return held
@@ -274,6 +282,34 @@ class Volumes:
         return found
 
     @cached_property
+    def _zones_of_users(self) -> dict[str, Requirements]:
+        """By key of a claim without a volume the zone where a pod with it runs already, and so where that is made."""
+        found: dict[str, Requirements] = {}
+        for pod in self._pods:
+            node = self._snapshot.node(pod.node_name) if pod.node_name else None
+            zone = node.labels.get(ZONE) if node is not None else None
+            if zone is not None:
+                found.update((claim, Requirements.of_labels({ZONE: zone})) for claim in self._unmade(pod))
+        return found
+
+    @cached_property
+    def _shared(self) -> SharedClaims:
+        return SharedClaims(self._unmade(pod) for pod in self._pods if not pod.node_name)
+
+    def _unmade(self, pod: Pod) -> Iterator[str]:
+        """The keys of its claims that others may have as well, and whose volume is made in the zone of the first."""
+        for claim in self._claims(pod):
+            if not (claim.volume or claim.is_of_one_pod or claim.selected_node or claim.owner_uid):
+                found = self._class_of(claim.storage_class)
+                if found is not None and found.waits and found.driver not in self._everywhere:
+                    yield claim.key
+
+    @cached_property
+    def _everywhere(self) -> frozenset[str]:
+        """The drivers whose volumes any node reaches."""
+        return DRIVERS_OF_SHARES.union(*(each.everywhere for each in self._snapshot.csi_nodes.values()))
+
+    @cached_property
     def _free(self) -> FreeVolumes:
         return FreeVolumes(self._snapshot.volumes)
 
@@ -315,6 +351,11 @@ def _terms_new(volume: PersistentVolume) -> Terms:
     if volume.is_local:
         terms = (term.without((HOSTNAME,)) for term in terms)
     return tuple(dict.fromkeys(terms))
+
+
+def _all_within(terms: Terms, zone: Requirements) -> Terms:
+    """Those of the terms that can hold in the zone; one that never holds where there is none."""
+    return tuple(term.intersect(zone) for term in terms if term.conflict(zone) is None) or (NOWHERE,)
 
 
 def _on_node(name: str, snapshot: ClusterSnapshot) -> Requirements:

@@ -212,7 +212,7 @@ FORMS: Mapping[str, Form] = {
     ),
     "PersistentVolume": _object(_NAMED, spec=_VOLUME_SPEC, status=_PHASE),
     "StorageClass": _object(_NAMED, provisioner=None, volumeBindingMode=None, allowedTopologies=None),
-    "CSINode": _object(_NAMED, spec=_of("", drivers=_of("name allocatable"))),
+    "CSINode": _object(_NAMED, spec=_of("", drivers=_of("name allocatable topologyKeys"))),
     "VolumeAttachment": _object(
         _NAMED, spec=_of("attacher nodeName", source=_of("persistentVolumeName")), status=_of("attached")
     ),

@@ -24,11 +24,12 @@ from kerf.manifests.pods.claims import claim_template_of
 from kerf.manifests.pods.nodeaffinity import node_affinity_of
 from kerf.manifests.pods.refusal import refusals
 from kerf.manifests.pods.resources import is_of_pods, refused_sums
+from kerf.manifests.pods.selectors import node_labels_of
 from kerf.manifests.pods.selectors import selector_of as selector_of
 from kerf.manifests.pods.topology import REQUIRED, pod_affinity_of, spread_of
 from kerf.manifests.schema import Path, Problem, Report, Unknown, path_text
 from kerf.model.causes import FieldRefusal, Name, Quoted
-from kerf.model.constraints import Requirements, Toleration
+from kerf.model.constraints import Toleration
 from kerf.model.nodeclaim import READY, TRUE
 from kerf.model.nodes import RESERVED_FOR
 from kerf.model.pods import (
@@ -179,7 +180,7 @@ def _spec(raw: dict[str, Any], defaults: Defaults | None) -> PodSpec:
         containers=tuple(_container(c, defaults, is_on_host) for c in raw.get("containers") or ()),
         init_containers=tuple(_container(c, defaults, is_on_host) for c in raw.get("initContainers") or ()),
         overhead=Resources.parse(raw.get("overhead") or {}),
-        node_selector=Requirements.of_labels(raw.get("nodeSelector") or {}),
+        node_selector=node_labels_of(raw.get("nodeSelector") or {}),
         affinity=affinity,
         preferred=preferred,
         tolerations=tuple(toleration_of(t) for t in raw.get("tolerations") or () if not _is_reservation(t)),

@@ -27,7 +27,7 @@ def node_affinity_of(raw: _Raw) -> tuple[tuple[Requirements, ...], tuple[tuple[i
         terms = [_term(each) for each in required.get("nodeSelectorTerms") or ()] or [NEVER]
     weighted = node.get(PREFERRED) or ()
     preferred = ((each.get("weight") or 0, _term(each.get("preference") or {})) for each in weighted)
-    possible = tuple(term for term in terms if term is not NEVER)
+    possible = tuple(term for term in terms if not term.is_never)
     return possible or tuple(terms[:1]), tuple(preferred)
 
 
@@ -43,7 +43,8 @@ def _term(raw: _Raw) -> Requirements:
         return NEVER
     names = (Requirement.of(NODE_NAME, field["operator"], field["values"]) for field in fields)
     stated, named = all_of(map(_requirement, expressions)), all_of(names)
-    return NEVER if stated.is_never or named.is_never else Requirements((*stated.values(), *named.values()))
+    never = next((each for each in (stated, named) if each.is_never), None)
+    return never or Requirements((*stated.values(), *named.values()))
 
 
 def _requirement(raw: _Raw) -> Requirement:

@@ -152,12 +152,14 @@ def _topology(raw: Object) -> Requirements:
 
 
 def csi_node_of(raw: Object) -> CSINode:
-    """A CSINode with the limits of its drivers, by name."""
+    """A CSINode with the limits of its drivers, by name, and those of its drivers that have no topology."""
     drivers = raw["spec"].get("drivers") or ()
+    everywhere = sorted(shared_text(each["name"]) for each in drivers if not each.get("topologyKeys"))
     limits = {each["name"]: (each.get("allocatable") or {}).get("count") for each in drivers}
     return CSINode(
         shared_text(Meta.of(raw).name),
         tuple(sorted((shared_text(name), count) for name, count in limits.items() if count is not None)),
+        tuple(everywhere),
     )
 
 

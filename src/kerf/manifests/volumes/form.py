@@ -82,7 +82,7 @@ STORAGE_CLASS = Record(
     ("metadata", "provisioner"),
 )
 _LIMIT = Record({"count": COUNT})
-_DRIVER = Record({"name": FILLED, "allocatable": _LIMIT, **known("nodeID topologyKeys")}, ("name",))
+_DRIVER = Record({"name": FILLED, "allocatable": _LIMIT, "topologyKeys": ListOf(TEXT), **known("nodeID")}, ("name",))
 CSI_NODE = object_of(Record({"drivers": ListOf(_DRIVER)}))
 _ATTACHED = Record({"persistentVolumeName": TEXT, **known("inlineVolumeSpec")})
 VOLUME_ATTACHMENT = object_of(

@@ -24,8 +24,19 @@ from kerf.model.topology import (
     TooNear,
     Unwelcome,
 )
+from kerf.model.volumecauses import SharedElsewhere
 
-RELATED = (NoRoomBeside, NotNear, NoTopologyLabel, OutOfTurn, SkewExceeded, TooFewDomains, TooNear, Unwelcome)
+RELATED = (
+    NoRoomBeside,
+    NotNear,
+    NoTopologyLabel,
+    OutOfTurn,
+    SharedElsewhere,
+    SkewExceeded,
+    TooFewDomains,
+    TooNear,
+    Unwelcome,
+)
 """Causes that are constraints on other pods."""
 _MOST_VALUES = 3
 _NOUNS = {HOSTNAME: "node", ZONE: "zone", CAPACITY_TYPE: "capacity type"}
@@ -145,6 +156,8 @@ def _what_is_missing(cause: Cause, question: Question) -> str:
             return f"both must agree on zone, labels, volumes and neighbours{in_vain.format('makes them')}"
         case NotNear() | NoRoomBeside():
             return f"where such pods are there is no room for it{in_vain.format('makes any')}"
+        case SharedElsewhere(claim=claim):
+            return f"all pods with claim {claim} must be able to run in one zone{in_vain.format('lets them')}"
         case NoTopologyLabel(key=key):
             return f"no NodePool gives its nodes the label {key}"
     return "Kerf found no change that places it" if in_vain else ""

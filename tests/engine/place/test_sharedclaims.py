@@ -1,0 +1,158 @@
+"""Pods that share a claim whose volume is still to be made run in one zone, because the first of them decides where."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kerf.model.causes import Name
+from kerf.model.constraints import HOSTNAME, ZONE, Requirements
+from kerf.model.plan import RESERVE, Plan
+from kerf.model.pods import Pod
+from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
+from kerf.model.volumecauses import SharedElsewhere
+from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from kerf.testing.builders import a_node, a_pool, an_instance_type
+from tests.engine.place.test_volumes import A, B, claim, stored, user, within, zones
+from tests.engine.worlds import planned, refused
+
+M5 = an_instance_type(zones=(A, B))
+APP = Requirements.of_labels({"app": "web"})
+APART = PodAffinity((PodAffinityTerm(HOSTNAME, APP),))
+SPREAD = (TopologySpreadConstraint(ZONE, 1, APP),)
+"""Over zones, evenly."""
+ELSEWHERE = SharedElsewhere(Name("data"), Name(ZONE), (Name(A),), Name(B))
+
+
+def sharer(name: str, *claims: str, **given: Any) -> Pod:
+    """A pod that shares a claim, `data` by default, and no node with another one."""
+    return user(name, *claims, labels={"app": "web"}, pod_anti_affinity=APART, **given)
+
+
+def plan_of(*pods: Pod, **given: Any) -> Plan:
+    """What is done for the pods, with a pool that has two zones."""
+    return planned(pods, given.pop("pools", [a_pool()]), [M5], **given)
+
+
+def of_team(name: str, team: str) -> PersistentVolumeClaim:
+    """A claim of a namespace."""
+    return replace(claim(name), namespace=team)
+
+
+def test_what_is_bought_for_pods_with_one_claim_is_in_one_zone() -> None:
+    """Each NodeClaim names it, or the cloud could choose another."""
+    made = plan_of(sharer("p"), sharer("q"), sharer("r"), **stored(claim()))
+
+    assert ([], 3, 1) == (refused(made), len(zones(made)), len(set(zones(made))))
+    assert {within(ZONE, zones(made)[0])[ZONE]} == {launch.requirements[ZONE] for launch in made.launches}
+    assert {RESERVE} == {launch.follow for launch in made.launches}
+
+
+def test_the_reason_of_a_pod_that_cannot_be_in_that_zone_is_the_claim() -> None:
+    """It must keep off the zone of the first pod, and its volume will be there: it cannot run."""
+    away = PodAffinity((PodAffinityTerm(ZONE, APP),))
+    pods = [user(name, labels={"app": "web"}, pod_anti_affinity=away) for name in "pq"]
+    made = plan_of(*pods, **stored(claim()))
+
+    assert [ELSEWHERE] == [each.cause for each in made.unplaced]
+    assert "other pods with claim data are to run in zone us-east-1a, so its volume is made there, not in zone " in (
+        made.unplaced[0].reason
+    )
+
+
+def test_one_that_asks_for_a_zone_decides_for_all() -> None:
+    """Also where it comes last: the others can follow it, and it cannot follow them."""
+    pods = [sharer("p"), sharer("q"), sharer("r", node_selector=within(ZONE, B))]
+    random.Random(7).shuffle(pods)
+    made = plan_of(*pods, **stored(claim()))
+
+    assert ([], [B, B, B]) == (refused(made), zones(made))
+
+
+def test_of_two_that_ask_for_two_zones_one_is_refused() -> None:
+    """The first in the queue has the volume. The hint is a zone in which it can run."""
+    made = plan_of(
+        sharer("p", node_selector=within(ZONE, A)), sharer("q", node_selector=within(ZONE, B)), **stored(claim())
+    )
+
+    assert (["default/q"], [ELSEWHERE]) == (refused(made), [each.cause for each in made.unplaced])
+    assert f'let the pod ask {ZONE} "{A}"' == made.unplaced[0].hint
+
+
+@pytest.mark.parametrize("zone", [A, B])
+def test_a_node_that_is_there_decides_for_what_is_bought(zone: str) -> None:
+    """It takes the first pod, and nodes for the others are bought in its zone."""
+    made = plan_of(sharer("p"), sharer("q"), nodes=[a_node(labels={ZONE: zone})], **stored(claim()))
+
+    assert (["default/p"], [zone]) == ([placement.pod.pod for placement in made.placements], zones(made))
+
+
+def test_nodes_that_are_there_take_them_in_one_zone() -> None:
+    """The other zone has more room, and the first pod went elsewhere."""
+    nodes = [a_node("a", labels={ZONE: A}), a_node("b", labels={ZONE: B}), a_node("c", labels={ZONE: B})]
+    made = plan_of(sharer("p", node_selector=within(ZONE, B)), sharer("q"), nodes=nodes, pools=[], **stored(claim()))
+
+    assert ({"b", "c"}, []) == ({placement.node for placement in made.placements}, refused(made))
+
+
+def test_nodes_without_any_zone_are_one_place() -> None:
+    """A cluster on one site has no zones, and its volumes can be anywhere."""
+    made = plan_of(sharer("p"), sharer("q"), nodes=[a_node("a"), a_node("b")], pools=[], **stored(claim()))
+
+    assert 2 == len(made.placements)
+
+
+def test_claims_of_one_name_in_two_namespaces_are_two() -> None:
+    """Each namespace has its own."""
+    pods = [
+        replace(sharer(team, node_selector=within(ZONE, zone)), namespace=team) for team, zone in (("x", A), ("y", B))
+    ]
+    made = plan_of(*pods, **stored(of_team("data", "x"), of_team("data", "y")))
+
+    assert ([], [A, B]) == (refused(made), sorted(zones(made)))
+
+
+def test_a_pod_with_two_claims_ties_their_pods_together() -> None:
+    """Each volume is where it is, and so where all pods of both are."""
+    pods = [
+        sharer("p", "one", node_selector=within(ZONE, B)),
+        sharer("q", "two"),
+        sharer("r", "one", "two"),
+        sharer("s", "three", node_selector=within(ZONE, A)),
+        sharer("t", "three"),
+    ]
+    made = plan_of(*pods, **stored(claim("one"), claim("two"), claim("three")))
+
+    assert ([], [A, A, B, B, B]) == (refused(made), sorted(zones(made)))
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        stored(claim(), limits=[CSINode("n", everywhere=("ebs.csi.aws.com",))]),
+        stored(claim(), classes=[StorageClass("fast", "efs.csi.aws.com", waits=True)]),
+        stored(claim(volume="pv"), volumes=[PersistentVolume("pv")]),
+    ],
+)
+def test_volumes_that_every_node_reaches_tie_no_pods(held: dict[str, Any]) -> None:
+    """A driver without topology keys, a share on the network, or a volume that is there and asks for no zone."""
+    made = plan_of(sharer("p", spread=SPREAD), sharer("q", spread=SPREAD), **held)
+
+    assert ([], [A, B]) == (refused(made), sorted(zones(made)))
+
+
+def test_a_claim_of_a_pod_that_runs_is_where_that_runs() -> None:
+    """Its volume is being made, and no watch has shown it yet."""
+    running = sharer("r", node_name="node", phase="Running")
+    made = plan_of(sharer("p"), running, nodes=[a_node(labels={ZONE: B})], **stored(claim()))
+
+    assert [B] == zones(made)
+
+
+def test_a_claim_that_one_pod_alone_has_ties_nothing() -> None:
+    """Equal pods with claims of their own stay one shape in what they ask of others."""
+    pods = [sharer(f"p{n}", f"data-{n}", spread=SPREAD) for n in range(2)]
+    made = plan_of(*pods, **stored(claim("data-0"), claim("data-1")))
+
+    assert ([], [A, B]) == (refused(made), sorted(zones(made)))
