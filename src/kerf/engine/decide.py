@@ -8,6 +8,7 @@ from kerf.engine.admitting import admitted, not_admitted
 from kerf.engine.buy.bound import proven
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.floors import floor_launches
+from kerf.engine.buy.following import Bought
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.options import COST, DEFAULT, IGNORE, Options
 from kerf.engine.buy.packing import cheapest_nodes
@@ -36,7 +37,7 @@ from kerf.model.constraints import Taint
 from kerf.model.lowerbound import Ignored, LowerBound
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Admission, Cost, GpuUse
-from kerf.model.pods import Pod, PodSpec
+from kerf.model.pods import PodSpec
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.topology import NO_AFFINITY
 from kerf.sharing.family import Family
@@ -214,8 +215,7 @@ def bounded(decision: Decision) -> Decision:
     node takes even as it is before the plan.
     """
     world = decision.world
-    pods = [pod for node in decision.bought for pod in node.pods]
-    shapes = _sole(pods)
+    shapes = _sole(decision.bought)
     if decision.placements:
         shapes = _unserved(decision, shapes)
         if not shapes:
@@ -223,7 +223,8 @@ def bounded(decision: Decision) -> Decision:
     bound: LowerBound | None = LowerBound(0, 0)
     if world.market.types and shapes:
         bound = proven(shapes, world.supply.available, world.holding)
-        if bound is not None and any(pod.spec.has_relations for pod in pods):
+        specs = {id(pod.spec): pod.spec for node in decision.bought for pod in node.pods}
+        if bound is not None and any(spec.has_relations for spec in specs.values()):
             bound = replace(bound, ignored=(Ignored.OTHER_PODS, *bound.ignored))
     return replace(decision, cost=replace(decision.cost, bound=bound))
 
@@ -247,8 +248,11 @@ def _unserved(decision: Decision, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
     return tuple(found)
 
 
-def _sole(pods: Iterable[Pod]) -> tuple[Shape, ...]:
-    """The pods as they would be on nodes of their own: a bound leaves out what they ask of others."""
+def _sole(bought: Iterable[Bought]) -> tuple[Shape, ...]:
+    """The pods as they would be on nodes of their own: a bound leaves out what they ask of others.
+
+    Of nodes that are bought of one load those of one shape are equal. Cost: nodes.
+    """
     known: dict[int, PodSpec] = {}
 
     def of(spec: PodSpec) -> PodSpec:
@@ -258,4 +262,4 @@ def _sole(pods: Iterable[Pod]) -> tuple[Shape, ...]:
             known[id(spec)] = bare if spec.preferred or spec.has_relations else spec
         return known[id(spec)]
 
-    return group_asking(pods, of)
+    return group_asking((run for node in bought for run in node.runs()), of)
