@@ -1,6 +1,7 @@
 """Purchases by prices: whole nodes that are found, the mix that is bought, and what is left to the other search."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations, combinations_with_replacement
 from random import Random
 from typing import Any
@@ -20,10 +21,11 @@ from kerf.engine.buy.packing import cheapest_nodes
 from kerf.engine.buy.priced import filled, priced
 from kerf.engine.buy.pricesplits import split
 from kerf.engine.buy.relaxation import Relaxation, relaxed
+from kerf.engine.explain.causes import cause_text
 from kerf.engine.place.shapes import group
 from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import OfferedType
-from kerf.model.causes import TooManyKinds
+from kerf.model.causes import FilledOneByOne, TooManyKinds
 from kerf.model.constraints import ZONE
 from kerf.model.instancetypes import ON_DEMAND, InstanceType, Offering
 from kerf.model.nodepool import NodePool
@@ -268,6 +270,21 @@ def test_prices_choose_for_so_many_kinds_as_there_is_time_for() -> None:
     assert () == few.notes
     assert (TooManyKinds(most + 1, most),) == many.notes
     assert not any(many.left)
+
+
+def test_pods_that_prices_cannot_choose_for_are_counted_in_a_note() -> None:
+    """Those that go by who shares their node, and those that need host ports; nothing where there are none."""
+    pods = [*some(30, "a", cpu=1), *some(30, "b", cpu=2)]
+    with_ports = [replace(pod, name=f"{pod.name}-port", spec=port_spec(80)) for pod in some(3, "c", cpu=1)]
+    available = supply_of(a_pool(), types=[M5, M5_2X]).available
+
+    plain = cheapest_nodes(group(pods), available, Ledger((), {}))
+    found = cheapest_nodes(group([*pods, *with_ports]), available, Ledger((), {}))
+
+    assert () == plain.notes
+    assert (FilledOneByOne(0, 3),) == found.notes
+    assert "3 pods with host ports" in cause_text(found.notes[0])
+    assert not any(found.left)
 
 
 # Limits.
