@@ -1,6 +1,6 @@
 """Decide what to do for the pods that wait. No word of it: `engine.explain` says why, from the same values."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -8,6 +8,7 @@ from kerf.engine.admitting import admitted, not_admitted
 from kerf.engine.buy.bound import proven
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.floors import floor_launches
+from kerf.engine.buy.following import Bought
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.options import COST, DEFAULT, IGNORE, Options
 from kerf.engine.buy.packing import cheapest_nodes
@@ -213,8 +214,7 @@ def bounded(decision: Decision) -> Decision:
     node takes even as it is before the plan.
     """
     world = decision.world
-    pods = [pod for node in decision.bought for pod in node.pods]
-    shapes = alone(pods)
+    shapes = _sole(decision.bought)
     if decision.placements:
         shapes = _unserved(decision, shapes)
         if not shapes:
@@ -222,7 +222,8 @@ def bounded(decision: Decision) -> Decision:
     bound: LowerBound | None = LowerBound(0, 0)
     if world.market.types and shapes:
         bound = proven(shapes, world.supply.available, world.holding)
-        if bound is not None and any(pod.spec.has_relations for pod in pods):
+        specs = {id(pod.spec): pod.spec for node in decision.bought for pod in node.pods}
+        if bound is not None and any(spec.has_relations for spec in specs.values()):
             bound = replace(bound, ignored=(Ignored.OTHER_PODS, *bound.ignored))
     return replace(decision, cost=replace(decision.cost, bound=bound))
 
@@ -246,8 +247,20 @@ def _unserved(decision: Decision, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
     return tuple(found)
 
 
+def _sole(bought: Iterable[Bought]) -> tuple[Shape, ...]:
+    """The pods as they would be on nodes of their own.
+
+    Of nodes that are bought of one load those of one shape are equal. Cost: nodes.
+    """
+    return _grouped(run for node in bought for run in node.runs())
+
+
 def alone(pods: Iterable[Pod]) -> tuple[Shape, ...]:
-    """The pods grouped as they would be on nodes of their own: a bound leaves out what they ask of others."""
+    """The pods as they would be on nodes of their own, grouped: a bound leaves out what they ask of others."""
+    return _grouped((id(pod), (pod,)) for pod in pods)
+
+
+def _grouped(runs: Iterable[tuple[Hashable, Sequence[Pod]]]) -> tuple[Shape, ...]:
     known: dict[int, PodSpec] = {}
 
     def of(spec: PodSpec) -> PodSpec:
@@ -257,4 +270,4 @@ def alone(pods: Iterable[Pod]) -> tuple[Shape, ...]:
             known[id(spec)] = bare if spec.preferred or spec.has_relations else spec
         return known[id(spec)]
 
-    return group_asking(pods, of)
+    return group_asking(runs, of)

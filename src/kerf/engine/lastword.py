@@ -32,6 +32,8 @@ def heeded(pods: Iterable[Pod], snapshot: ClusterSnapshot) -> tuple[tuple[Refusa
     """
     generations = {pool.name: pool.generation for pool in snapshot.node_pools}
     pods = list(pods)
+    if not any(REJECTED in pod.annotations for pod in pods):
+        return (), pods
     in_vain = _in_vain(pods, generations, snapshot.taken_at_s)
     refusals: list[Refusal] = []
     planned: list[Pod] = []

@@ -33,6 +33,9 @@ def mounted(
         if without is not None:
             refused.setdefault(without, []).append(pod)
             continue
+        if not volumes.asks(pod):
+            planned.append(pod)
+            continue
         found = volumes.followed(pod, is_moved=pod.key in leaving)
         if isinstance(found, Cause):
             refused.setdefault((_stage(found), found), []).append(pod)

@@ -64,6 +64,8 @@ def paced(
     that it takes, not for the last. Of each (pool, type) that is `probed` one unit goes.
     """
     levels = _levels(snapshot, {launch.node_pool for launch in launches})
+    if not levels and not probed:
+        return Pacing(launches, tuple(bought))
     kinds = [(launch.node_pool, launch.offering.instance_type) for launch in launches]
     if not levels and not any(kind in probed for kind in kinds):
         return Pacing(launches, tuple(bought))

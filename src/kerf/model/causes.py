@@ -590,6 +590,15 @@ class TooManyKinds(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class FilledOneByOne(Cause):
+    """So many pods have nodes that no prices have chosen: `apart` go by who else is on their node, `ports` need host
+    ports."""
+
+    apart: int
+    ports: int
+
+
+@dataclass(frozen=True, slots=True)
 class NeverFilled(Cause):
     """No node is planned for `pod` and `others` like it: filling one stopped at an error of this type."""
 

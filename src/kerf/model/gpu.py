@@ -5,6 +5,7 @@ cores, slots and MIG placements.
 """
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 NVIDIA_GPU = "nvidia.com/gpu"
 NVIDIA_MEMORY = "nvidia.com/gpumem"
@@ -210,6 +211,13 @@ class Slice:
     resource: str = ""
 
     def of(self, pod: str) -> "Slice":
-        """The same part as another pod's; plans ask for each pod."""
-        cores, placement, resource = self.cores, self.placement, self.resource
-        return Slice(pod, self.container, self.device, self.device_id, self.memory_mib, cores, placement, resource)
+        """The same part as another pod's. Plans ask for each pod, and the constructor takes twice as long."""
+        made = object.__new__(Slice)
+        _SET_POD(made, pod)
+        for written, read in _OTHERS:
+            written(made, read(self))
+        return made
+
+
+_SET_POD = Slice.__dict__["pod"].__set__
+_OTHERS = tuple((Slice.__dict__[name].__set__, attrgetter(name)) for name in Slice.__slots__ if name != "pod")

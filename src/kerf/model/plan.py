@@ -159,6 +159,13 @@ class Launch:
     is_relaxed: bool = False
     runner_up: RunnerUp | None = field(default=None, compare=False)
 
+    def another(self, name: str, pods: tuple[PlacedPod, ...], follow: str) -> "Launch":
+        """The same node once more, with other pods. A plan for 100,000 pods makes 25,000; `replace` takes ten times as
+        long."""
+        made = object.__new__(Launch)
+        made.__dict__.update(self.__dict__, name=name, pods=pods, follow=follow)
+        return made
+
 
 @dataclass(frozen=True, slots=True)
 class NodePlacement:

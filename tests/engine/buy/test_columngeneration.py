@@ -1,6 +1,7 @@
 """Purchases by prices: whole nodes that are found, the mix that is bought, and what is left to the other search."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations, combinations_with_replacement
 from random import Random
 from typing import Any
@@ -13,16 +14,18 @@ from kerf.engine.buy.cardfills import fills_of_a_card
 from kerf.engine.buy.columngeneration import Column, columns_of, most_kinds, turns_of
 from kerf.engine.buy.dominance import undominated
 from kerf.engine.buy.filling import Filler, Purchase
+from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.nodepricing import NodePricing
 from kerf.engine.buy.packing import cheapest_nodes
 from kerf.engine.buy.priced import filled, priced
 from kerf.engine.buy.pricesplits import split
 from kerf.engine.buy.relaxation import Relaxation, relaxed
+from kerf.engine.explain.causes import cause_text
 from kerf.engine.place.shapes import group
 from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import OfferedType
-from kerf.model.causes import TooManyKinds
+from kerf.model.causes import FilledOneByOne, TooManyKinds
 from kerf.model.constraints import ZONE
 from kerf.model.instancetypes import ON_DEMAND, InstanceType, Offering
 from kerf.model.nodepool import NodePool
@@ -246,7 +249,7 @@ def test_columns_cover_most_pods_at_their_price(seed: int) -> None:
     plain, whole = split(filler, relaxation)
     everything = list(range(len(useful)))
 
-    found = columns_of(filler, relaxation, everything, (whole or plain).worth, most_rounds=80)
+    found = columns_of(filler, relaxation, everything, (whole or plain).worth, Ledger((), {}), most_rounds=80)
 
     covered = sum(column.counts * times for column, times in found.bought)
     price = sum(column.offered.price_micro * times for column, times in found.bought)
@@ -267,6 +270,68 @@ def test_prices_choose_for_so_many_kinds_as_there_is_time_for() -> None:
     assert () == few.notes
     assert (TooManyKinds(most + 1, most),) == many.notes
     assert not any(many.left)
+
+
+def test_pods_that_prices_cannot_choose_for_are_counted_in_a_note() -> None:
+    """Those that go by who shares their node, and those that need host ports; nothing where there are none."""
+    pods = [*some(30, "a", cpu=1), *some(30, "b", cpu=2)]
+    with_ports = [replace(pod, name=f"{pod.name}-port", spec=port_spec(80)) for pod in some(3, "c", cpu=1)]
+    available = supply_of(a_pool(), types=[M5, M5_2X]).available
+
+    plain = cheapest_nodes(group(pods), available, Ledger((), {}))
+    found = cheapest_nodes(group([*pods, *with_ports]), available, Ledger((), {}))
+
+    assert () == plain.notes
+    assert (FilledOneByOne(0, 3),) == found.notes
+    assert "3 pods with host ports" in cause_text(found.notes[0])
+    assert not any(found.left)
+
+
+# Limits.
+
+WIDE = an_instance_type("wide", cpu=16, memory="32Gi", price="0.50")
+NARROW = an_instance_type("narrow", cpu=8, memory="32Gi", price="0.60")
+
+
+@pytest.mark.parametrize("limit", [1000, 400, 336, 304, 272, 240, 208])
+def test_a_limit_that_binds_leads_to_the_cheapest_nodes_under_it(limit: int) -> None:
+    """Nodes that take less of it cost more: as few of these as the limit asks for, and all pods have a place."""
+    pods = [*some(40, "a", cpu=1, memory="7Gi"), *some(60, "b", cpu=1, memory="7500Mi")]
+    available = supply_of(a_pool(limits={"cpu": limit}), types=[WIDE, NARROW]).available
+    ledger = Ledger([each.pool for each in available], {})
+    shapes = group(pods)
+    each = Filler(shapes, Holding(available)).held_by(available, np.arange(2)).max()
+    nodes = -(-len(pods) // int(each))
+
+    purchase = cheapest_nodes(shapes, available, ledger)
+
+    pairs = [(wide, nodes - wide) for wide in range(nodes + 1)]
+    least = min(500_000 * wide + 600_000 * narrow for wide, narrow in pairs if 16 * wide + 8 * narrow <= limit)
+    assert not any(purchase.left)
+    assert least == total(purchase)
+    assert ledger.used("pool")["cpu"] <= limit * 1000
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_under_a_limit_as_many_pods_have_a_node_as_where_nodes_are_filled_first_fit(seed: int) -> None:
+    """Or more; and the limit holds."""
+    chance = Random(seed)
+    pods = slices(chance, 8, 40)
+    types = (*TYPES, PAIR, M5, M5_2X)
+    free = supply_of(a_hami_pool(), types=types).available
+    needed = Ledger((), {})
+    cheapest_nodes(group(pods), free, needed)
+    (name,) = {each.pool.name for each in free}
+    limits = {"cpu": needed.used(name)["cpu"] * chance.randrange(50, 100) // 100_000}
+    available = supply_of(a_hami_pool(limits=limits), types=types).available
+    ledger = Ledger([each.pool for each in available], {})
+    shapes = group(pods)
+
+    found = cheapest_nodes(shapes, available, ledger)
+
+    other = first_fit(shapes, available, Ledger([each.pool for each in available], {}))
+    assert sum(found.left) <= sum(other.left)
+    assert ledger.used(name)["cpu"] <= limits["cpu"] * 1000
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from kerf.engine.buy.filling import Filler, Load, charge
 from kerf.engine.buy.limits import Ledger
+from kerf.engine.place.shapes import UNCROWDED
 from kerf.engine.supply.caps import leaks, within_cap
 from kerf.engine.supply.holding import Amounts, measured
 from kerf.engine.supply.offered import OfferedType, Supply
@@ -25,6 +26,8 @@ class Others:
         self._filler, self._supply, self._ledger = filler, supply, ledger
         self._has: dict[tuple[str, str], Amounts] = {}
         self._is_alike: dict[str, bool] = {}
+        self._rows: dict[str, Amounts] = {}
+        self._places: dict[str, dict[str, int]] = {}
         self._cards: dict[str, Amounts] = {}
         self._stand_in: dict[tuple[object, ...], tuple[Load, npt.NDArray[np.bool_]]] = {}
         self._chosen: dict[tuple[int, int, bytes], tuple[Load, _Found]] = {}
@@ -70,18 +73,22 @@ class Others:
         key = id(chosen), id(load.offering), able.tobytes()
         if key not in self._chosen:
             # The load is kept, so no other can get the id of what it has.
-            self._chosen[key] = load, self._named(load, [others[at] for at in np.flatnonzero(able).tolist()], others)
+            self._chosen[key] = load, self._named(load, [others[at] for at in np.flatnonzero(able).tolist()])
         return self._chosen[key][1]
 
     def _amounts(self, pool: str, name: str) -> Amounts:
         """By type of the pool, what an empty node has of a resource."""
         if (pool, name) not in self._has:
-            holding = self._filler.holding
-            rows = holding.rows(self._supply.by_pool[pool])
-            self._has[pool, name] = holding.amounts(name)[rows]
+            self._has[pool, name] = self._filler.holding.amounts(name)[self._rows_of(pool)]
         return self._has[pool, name]
 
-    def _named(self, load: Load, able: Sequence[OfferedType], others: Sequence[OfferedType]) -> _Found:
+    def _rows_of(self, pool: str) -> Amounts:
+        """The rows of all types of the pool."""
+        if pool not in self._rows:
+            self._rows[pool] = self._filler.holding.rows(self._supply.by_pool[pool])
+        return self._rows[pool]
+
+    def _named(self, load: Load, able: Sequence[OfferedType]) -> _Found:
         names, extra = set[str](), Resources()
         for other in able:
             if len(names) == MOST_ALTERNATIVES:
@@ -89,7 +96,7 @@ class Others:
             if other.kind.name not in names:
                 names.add(other.kind.name)
                 extra = positive(charge(other, load.offering, load.room.requirements) - load.charge).largest(extra)
-        return _in_order(others, names), extra
+        return self._in_order(load.offered.pool.name, names), extra
 
     def _standing_in(self, load: Load, others: Sequence[OfferedType]) -> npt.NDArray[np.bool_]:
         """By type of the pool, whether it may stand in for the load's if it is large enough for it."""
@@ -152,17 +159,46 @@ class Others:
                 continue
             if other.target.uncounted == chosen.target.uncounted and used.shortfall(other.room.free):
                 continue
-            held = self._filler.fill(other, load.counts)
-            if held is not None and held.held == load.held:
+            if self._takes_the_same(load, other) or self._holds(load, other):
                 names.add(other.kind.name)
                 extra = more.largest(extra)
         self._ledger.keep_free(chosen.pool.name, extra, times)
-        return _in_order(others, names), extra
+        return self._in_order(load.offered.pool.name, names), extra
+
+    def _in_order(self, pool: str, names: set[str]) -> tuple[str, ...]:
+        """The types of the pool by price, the cheapest first."""
+        if pool not in self._places:
+            ordered = dict.fromkeys(other.kind.name for other in self._supply.by_pool[pool])
+            self._places[pool] = {name: place for place, name in enumerate(ordered)}
+        return tuple(sorted(names & self._places[pool].keys(), key=self._places[pool].__getitem__))
+
+    def _takes_the_same(self, load: Load, other: OfferedType) -> bool:
+        """Whether the pods go onto the other type in the order of the load, as far as it has the amounts.
+
+        It has cards that are equal, and nothing else decides.
+        """
+        filler, chosen = self._filler, load.offered
+        row, same = filler.holding.row(other), filler.holding.row(chosen)
+        if filler.holding.start(row) != filler.holding.start(same):
+            return False
+        if other.target.uncounted != chosen.target.uncounted:
+            return False
+        numbers = [number for number, _ in load.held]
+        shapes = [filler.shapes[number] for number in numbers]
+        if load.needed or any(shape.crowding is not UNCROWDED or shape.spec.host_ports for shape in shapes):
+            return False
+        filler.held(numbers)
+        return self._agrees(other, {filler.recipe(number, chosen).want: number for number in numbers}.values())
+
+    def _holds(self, load: Load, other: OfferedType) -> bool:
+        """Whether a node of the other type is filled with the same pods."""
+        held = self._filler.fill(other, load.counts)
+        return held is not None and held.held == load.held
 
     def _may_do(self, load: Load, times: int, used: Resources, others: Sequence[OfferedType]) -> npt.NDArray[np.bool_]:
         """By type of the pool, whether it has as many cards, enough for the load, and no more than limits allow."""
         pool, holding = load.offered.pool.name, self._filler.holding
-        rows = holding.rows(others)
+        rows = self._rows_of(pool)
         able: npt.NDArray[np.bool_] = self._cards_of(pool, others) == len(load.offered.room.devices)
         for name, amount in used.items() if self._are_alike(pool) else ():
             if amount > 0:
@@ -193,8 +229,3 @@ class Others:
 def positive(amounts: Resources) -> Resources:
     """Those that are more than nothing."""
     return Resources({name: amount for name, amount in amounts.items() if amount > 0})
-
-
-def _in_order(others: Sequence[OfferedType], names: set[str]) -> tuple[str, ...]:
-    in_order = (other.kind.name for other in others)
-    return tuple(name for name in dict.fromkeys(in_order) if name in names)

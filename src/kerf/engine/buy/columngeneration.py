@@ -6,6 +6,10 @@ columns, and so on. The prices of the lower bound are where it begins, for they 
 with is a mean of the best prices so far and those of the last answer, which jump (smoothing after Wentges 1997). For
 each shape the best node with it becomes a column, too: the best of all nodes alone are too much like each other.
 
+What limits of pools and reservations have left are rows of the program, too. A node costs, beside its price, what it
+takes of them at their prices: so what is left of a limit goes where it saves most, and nodes that cost more and take
+less of it are found.
+
 Then parts become whole: what is bought nearly once more is bought, the rest is solved again, until all is whole.
 """
 
@@ -17,6 +21,7 @@ import numpy as np
 
 from kerf.engine.buy.cardfills import Numbers, fills_of_a_card
 from kerf.engine.buy.filling import Filler, Recipe
+from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.linearprogram import LinearProgram
 from kerf.engine.buy.nodepricing import NodePricing, WholeNodes
 from kerf.engine.buy.relaxation import Floats, Relaxation
@@ -36,6 +41,9 @@ _FILLS_A_ROUND, _MOST_FILLS = 600, 60_000
 _TAIL, _FLAT, _SETTLED = 6, 0.001, 0.01
 """Prices end where the last so many rounds made nodes cheaper by no more than such a part of what they cost; a part of
 that, where there is time for more rounds. Where it was less than the other, no node would make them much cheaper."""
+_NEAR = 0.01
+"""Prices end too where nodes in parts cost so little more than the least that is proven; where many rounds or shapes
+have taken the time of several plans, so many times as much."""
 _SHAPES, _MOST_SHAPES = 125, 300
 """Rounds are meant for so many shapes, and grow with them up to so many."""
 _SMOOTHING = 0.8
@@ -90,11 +98,15 @@ def most_kinds(rounds: int) -> int:
 
 
 class _Unit:
-    """A type with shapes that can be there together, and its pricing."""
+    """A type with shapes that can be there together, and its pricing.
+
+    `takes` is by row of limits the part of what is left that a node takes.
+    """
 
     def __init__(self, offered: OfferedType, pricing: NodePricing, alone: Amounts, turns: Amounts) -> None:
         """`alone` is by shape how many such pods an empty node holds; 0 for those that may not come."""
         self.offered, self.pricing, self.alone, self.turns = offered, pricing, alone, turns
+        self.takes: Floats = np.zeros(0)
 
 
 def columns_of(
@@ -102,6 +114,7 @@ def columns_of(
     relaxation: Relaxation,
     types: Sequence[int],
     worth: Floats,
+    ledger: Ledger,
     *,
     most_rounds: int = MOST_ROUNDS,
 ) -> Columns:
@@ -109,15 +122,30 @@ def columns_of(
 
     `types` are those numbers of the relaxation that are worth buying, `worth` is by shape what a pod is worth at the
     best prices known, in micro-units. Together they may hold more than there are, or fewer; pods that no type takes,
-    that keep others off or need ports are left out. None at all where the solver fails. Cost: `most_rounds` rounds of
-    one linear program of shapes, bounded in its steps, and for each type of pairs of parts of nodes; hardly of pods.
+    that limits leave no room for, that keep others off or need ports are left out. None at all where the solver fails.
+    The ledger stays as it is. Cost: `most_rounds` rounds of one linear program of shapes, bounded in its steps, and for
+    each type of pairs of parts of nodes; hardly of pods.
     """
     usual = _usual(filler)
     fills = _Fills(relaxation, worth, min(_MOST_FILLS, most_rounds * _FILLS_A_ROUND))
-    units = [unit for at in types for unit in _units(filler, relaxation, at, usual, fills)]
+    units = _limited([unit for at in types for unit in _units(filler, relaxation, at, usual, fills)], ledger)
     if not units:
         return Columns([])
     return _Generation(relaxation, units, worth, most_rounds).bought()
+
+
+def _limited(units: Sequence[_Unit], ledger: Ledger) -> list[_Unit]:
+    """Those of which limits allow a node, each with what it takes of them."""
+    asked = [ledger.left_for(unit.offered) for unit in units]
+    rows = {name: number for number, name in enumerate(dict.fromkeys(name for each in asked for name in each))}
+    allowed: list[_Unit] = []
+    for unit, each in zip(units, asked, strict=True):
+        unit.takes = np.zeros(len(rows))
+        for name, (amount, left) in each.items():
+            unit.takes[rows[name]] = amount / left if left > 0 else np.inf
+        if (unit.takes <= 1).all():
+            allowed.append(unit)
+    return allowed
 
 
 def _usual(filler: Filler) -> Bools:
@@ -206,14 +234,20 @@ class _Generation:
         self._relaxation, self._units, self._most_rounds = relaxation, units, most_rounds
         self._demand = relaxation.demand.astype(np.float64)
         self._scale = 1e-6
-        self._center = worth
+        self._center, self._least = worth, float(worth @ relaxation.demand)
         self._most_columns = _MOST_COLUMNS * len(worth)
         self._known: set[tuple[int, bytes]] = set()
         self._columns: list[tuple[int, Amounts]] = []
         self._costs: list[float] = []
-        self._has_all = False
+        self._has_all = self._is_near = False
         self._program = LinearProgram()
         self._program.add_rows(self._demand, None)
+        self._takes = np.array([unit.takes for unit in units])
+        limits = self._takes.shape[1]
+        # A price of a limit's whole rest, beside those of pods.
+        self._dues = np.zeros(limits)
+        if limits:
+            self._program.add_rows(None, np.ones(limits))
         self._begin()
 
     def _begin(self) -> None:
@@ -236,7 +270,7 @@ class _Generation:
         """The columns with how often each is bought; of several dives the cheapest, where there was time for them."""
         if not self._generated():
             return Columns([])
-        is_settled = self._has_all or self._fell(_TAIL) <= _SETTLED
+        is_settled = self._has_all or self._is_near or self._fell(_TAIL) <= _SETTLED
         parts_micro = self._program.cost / self._scale if is_settled else 0.0
         amounts = self._program.amounts()
         tries = (_SURELY,) if self._most_rounds <= MOST_ROUNDS else (_SURELY, *_OTHERWISE)
@@ -251,25 +285,28 @@ class _Generation:
     def _generated(self) -> bool:
         """Columns, round by round; whether the last program was solved."""
         worth, active = self._center, list(range(len(self._units)))
-        best, smoothing = 0.0, _SMOOTHING
+        best, smoothing, dues = 0.0, _SMOOTHING, self._dues
         # Each shape needs its columns: with more of them it takes more rounds until all have some.
         most = self._most_rounds * max(_SHAPES, min(len(worth), _MOST_SHAPES)) // _SHAPES
-        steps, flat = 0, _FLAT * MOST_ROUNDS / self._most_rounds
+        share = MOST_ROUNDS / self._most_rounds
+        steps, flat = 0, _FLAT * share
         for number in range(most):
             if number and len(self._columns) > self._most_columns:
                 self._tidy()
             prices = smoothing * self._center + (1 - smoothing) * worth
+            due = smoothing * self._dues + (1 - smoothing) * dues
             fullest, is_new, quality = 0.0, False, dict[int, float]()
             for at in active:
                 pricing = self._units[at].pricing
-                found = pricing.best(prices, pricing.price * (1 - _SLACK), _BEST_NODES, each_shape=True)
-                quality[at] = found.most / pricing.price
-                top = float(found.worth.max(initial=0.0)) / pricing.price
+                cost = pricing.price + float(self._takes[at] @ due)
+                found = pricing.best(prices, cost * (1 - _SLACK), _BEST_NODES, each_shape=True)
+                quality[at] = found.most / cost
+                top = float(found.worth.max(initial=0.0)) / cost
                 fullest = max(fullest, top, min(quality[at], 1.0))
-                is_new |= self._add(at, found)
-            bound = float(prices @ self._demand) / max(fullest, _NEARLY)
+                is_new |= self._add(at, found, cost)
+            bound = float(prices @ self._demand) / max(fullest, _NEARLY) - float(due.sum())
             if bound > best:
-                best, self._center = bound, prices / max(fullest, 1.0)
+                best, self._center, self._dues = bound, prices / max(fullest, 1.0), due
             active = [at for at in active if quality[at] >= _FAR]
             if number % _ALL_AGAIN == _ALL_AGAIN - 1:
                 active = list(range(len(self._units)))
@@ -282,9 +319,12 @@ class _Generation:
                 return False
             self._costs.append(self._program.cost)
             steps += self._program.steps
-            if self._fell(_TAIL) <= flat or steps * len(worth) > _STEPS_A_ROUND * self._most_rounds:
+            effort = (number + 1) * len(worth) / (self._most_rounds * _SHAPES)
+            self._is_near = self._program.cost / self._scale <= self._least * (1 + _NEAR * effort * share)
+            if self._is_near or self._fell(_TAIL) <= flat or steps * len(worth) > _STEPS_A_ROUND * self._most_rounds:
                 return True
-            worth = np.maximum(self._program.prices(), 0.0) / self._scale
+            dual = self._program.prices() / self._scale
+            worth, dues = np.maximum(dual[: len(worth)], 0.0), np.maximum(-dual[len(worth) :], 0.0)
         return bool(self._columns)
 
     def _cost(self, times: Amounts) -> float:
@@ -313,10 +353,10 @@ class _Generation:
             self._known.discard((at, counts.tobytes()))
         self._columns = [each for number, each in enumerate(self._columns) if number not in dropped]
 
-    def _add(self, at: int, found: WholeNodes) -> bool:
-        """Nodes that may be worth their price; whether some are new."""
-        price, is_new = self._units[at].pricing.price, False
-        for node in np.flatnonzero(found.worth >= price * (1 - _SLACK)).tolist():
+    def _add(self, at: int, found: WholeNodes, cost: float) -> bool:
+        """Nodes that may be worth what they cost; whether some are new."""
+        is_new = False
+        for node in np.flatnonzero(found.worth >= cost * (1 - _SLACK)).tolist():
             is_new |= self._append(at, found.counts[node])
         return is_new
 
@@ -327,7 +367,10 @@ class _Generation:
             return False
         self._known.add(key)
         some, cost = np.flatnonzero(counts), self._units[at].pricing.price * self._scale
-        self._program.add_column(cost, some.tolist(), counts[some].astype(np.float64).tolist())
+        limits = np.flatnonzero(self._takes[at])
+        rows = [*some.tolist(), *(len(counts) + limits).tolist()]
+        values = [*counts[some].astype(np.float64).tolist(), *self._takes[at, limits].tolist()]
+        self._program.add_column(cost, rows, values)
         self._columns.append((at, counts))
         return True
 
@@ -343,9 +386,10 @@ class _Generation:
             rest = np.where(amounts - whole > _NEARLY, amounts - whole, 0.0)
             rest[: self._never] = whole[: self._never] = 0.0
             least = np.maximum(kept, whole)
-            if not rest.any():
+            chosen = self._within(whole, rest, surely)
+            if not len(chosen):
                 break
-            whole[self._once_more(rest, surely)] += 1
+            whole[chosen] += 1
             changed = np.flatnonzero(whole > kept)
             self._program.keep_at_least(changed, whole[changed])
             if not self._program.is_solved(after_bounds=True):
@@ -358,6 +402,21 @@ class _Generation:
         self._program.keep_at_least(changed, np.zeros(len(changed)))
         times: Amounts = least.astype(np.int64)
         return times[self._never :]
+
+    def _within(self, whole: Floats, rest: Floats, surely: float) -> Amounts:
+        """The columns to buy once more, as far as limits allow beside those that are bought."""
+        if not rest.any() or not self._takes.shape[1]:
+            return self._once_more(rest, surely) if rest.any() else np.zeros(0, dtype=np.int64)
+        takes = np.zeros((len(rest), self._takes.shape[1]))
+        takes[self._never :] = self._takes[[at for at, _ in self._columns]]
+        left = 1 + _NEARLY - whole @ takes
+        rest = np.where((takes <= left).all(axis=1), rest, 0.0)
+        chosen = list[int]()
+        for column in self._once_more(rest, surely).tolist() if rest.any() else ():
+            if (takes[column] <= left).all():
+                chosen.append(column)
+                left = left - takes[column]
+        return np.array(chosen, dtype=np.int64)
 
     def _once_more(self, rest: Floats, surely: float) -> Amounts:
         """The columns to buy once more: all but surely, or the likeliest with others that share no shape with it."""

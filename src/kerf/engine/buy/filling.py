@@ -68,6 +68,11 @@ class Load(Large):
         return tuple(counts)
 
     @cached_property
+    def parts(self) -> tuple[tuple[Slice, ...], ...]:
+        """The slices of each pod, in the order of `held`."""
+        return tuple(itertools.chain.from_iterable([self.slices[number] for number, _ in self.held]))
+
+    @cached_property
     def charge(self) -> Resources:
         """What the node counts against its pool's limits, wherever the cloud places it and whichever type it takes."""
         counted = charge(self.offered, self.offering, self.room.requirements)
@@ -449,18 +454,15 @@ def _first(load: Load, most: int) -> Amounts:
     return counts
 
 
-def named(load: Load, members: Sequence[tuple[int, Pod]], turns: Sequence[int] = ()) -> tuple[PlacedPod, ...]:
-    """The pods of a load with their slices, in queue order; `members` are (number of the shape, pod).
+def named(load: Load, pods: Sequence[Pod], turns: Sequence[int] = ()) -> tuple[PlacedPod, ...]:
+    """The pods of a load, in the order of `held`, with their slices, in queue order.
 
-    `turns` are theirs, in the order of the members; without them all come at once.
+    `turns` are theirs, in their order; without them all come at once.
     """
-    cursors = {number: iter(slices) for number, slices in load.slices.items()}
-    numbered = zip(members, turns, strict=True) if turns else zip(members, itertools.repeat(0), strict=False)
-    placed = [(pod, _named(pod.key, next(cursors[number]), turn)) for (number, pod), turn in numbered]
-    # The pods of a shape are in queue order already.
-    ordered = placed if len(load.held) == 1 else sorted(placed, key=lambda pair: queue_order(pair[0]))
-    return tuple([item for _, item in ordered])
-
-
-def _named(key: str, slices: tuple[Slice, ...], turn: int) -> PlacedPod:
-    return PlacedPod(key, tuple([part.of(key) for part in slices]), turn)
+    numbered = zip(pods, load.parts, turns or itertools.repeat(0, len(pods)), strict=True)
+    placed = [PlacedPod(pod.key, tuple([part.of(pod.key) for part in parts]), turn) for pod, parts, turn in numbered]
+    if len(load.held) == 1:
+        # The pods of a shape are in queue order already.
+        return tuple(placed)
+    order = [queue_order(pod) for pod in pods]
+    return tuple([placed[at] for at in sorted(range(len(pods)), key=order.__getitem__)])

@@ -4,8 +4,9 @@ A plan that the scheduler will not follow is no plan. Nodes come up in any order
 scheduler likes, so that `replay` is promised only where all pods are of one kind.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 from kerf.engine.buy.filling import Load
@@ -27,6 +28,17 @@ class Bought:
 
     load: Load
     pods: tuple[Pod, ...]
+
+    def runs(self) -> Iterator[tuple[Hashable, tuple[Pod, ...]]]:
+        """Pods that are equal, with what equal ones on other nodes have in common with them; by shape, where the node
+        has all pods of its load."""
+        if len(self.pods) < self.load.pods:
+            yield from ((pod.key, (pod,)) for pod in self.pods)
+            return
+        first = 0
+        for number, count in self.load.held:
+            yield (id(self.load), number), self.pods[first : first + count]
+            first += count
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,40 +71,39 @@ def followed(
     """
     if follow != "auto":
         return (REPLAY if follow == "off" else follow,) * len(bought)
-    own = _HasOwnScheduler(shapes)
+    own = _OfLoads(partial(_has_own_scheduler, shapes))
     slices = [i for i, b in enumerate(bought) if own.of(b.load)]
     sliced = frozenset(slices)
     others = [i for i in range(len(bought)) if i not in sliced]
     marks = dict.fromkeys(slices, PIN) if PIN in coming.modes or _crossing(slices, bought) else {}
     if RESERVE in coming.modes or _crossing(others, bought):
         marks.update(dict.fromkeys(others, RESERVE))
-    marks.update((i, RESERVE) for i in others if _is_shown_whole_first(bought[i]))
+    whole_first = _OfLoads(_is_shown_whole_first)
+    marks.update((i, RESERVE) for i in others if whole_first.of(bought[i].load))
     # A pod that came later and takes the place of one of a group leaves all of the group without use.
     together = [i for i, node in enumerate(bought) if any(map(group_of, node.pods))]
     marks.update((i, PIN if i in sliced else RESERVE) for i in together)
-    # The scheduler would put them into any domain that is even just then: nodes come one by one.
-    answers: dict[int, bool] = {}
-    placed = [i for i, node in enumerate(bought) if any(_goes_by_others(pod.spec, answers) for pod in node.pods)]
-    # No scheduler keeps a preference: all pods would go to the node that comes first.
-    placed += [i for i, node in enumerate(bought) if _is_preferred(node, shapes)]
+    # The scheduler would put them into any domain that is even just then: nodes come one by one. And no scheduler keeps
+    # a preference: all pods would go to the node that comes first.
+    led = _OfLoads(partial(_is_led, shapes))
+    placed = [i for i, node in enumerate(bought) if led.of(node.load)]
     marks.update((i, PIN if i in sliced else RESERVE) for i in placed)
     if coming.has_others(bought):
         marks = {**dict.fromkeys(range(len(bought)), RESERVE), **marks}
     return tuple(marks.get(i, REPLAY) for i in range(len(bought)))
 
 
-def _is_preferred(node: Bought, shapes: Sequence[Shape]) -> bool:
-    """Whether pods of the node are there because of what they prefer of where others are."""
-    return any(shapes[number].spec.wish.is_settled for number, _ in node.load.held)
+def _is_led(shapes: Sequence[Shape], load: Load) -> bool:
+    """Whether the domain of some of the pods was planned for, or is one that they prefer for where others are."""
+    members = [shapes[number] for number, _ in load.held]
+    return any(shape.spec.wish.is_settled or _goes_by_others(shape.pods[0].spec) for shape in members)
 
 
-def _goes_by_others(spec: PodSpec, known: dict[int, bool]) -> bool:
-    """Whether the domain of the pods was planned for; `known` are the answers by the identity of specs."""
-    if id(spec) not in known:
-        away = any(term.key != HOSTNAME for term in spec.pod_anti_affinity.required)
-        is_spread = any(constraint.key != HOSTNAME for constraint in spec.required_spread)
-        known[id(spec)] = away or is_spread or bool(spec.pod_affinity.required) or spec.mounts.beside is not None
-    return known[id(spec)]
+def _goes_by_others(spec: PodSpec) -> bool:
+    """Whether the domain of the pods was planned for."""
+    away = any(term.key != HOSTNAME for term in spec.pod_anti_affinity.required)
+    is_spread = any(constraint.key != HOSTNAME for constraint in spec.required_spread)
+    return away or is_spread or bool(spec.pod_affinity.required) or spec.mounts.beside is not None
 
 
 class Turns:
@@ -100,58 +111,68 @@ class Turns:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Load, tuple[int, ...]]] = {}
+        self._kinds, self._by_cards = Kinds(are_sized=False), dict[Hashable, tuple[int, ...]]()
 
     def of(self, node: Bought) -> tuple[int, ...]:
         """The turn of each pod of the node, in their order; cost: `place.turns` once a load."""
         load = node.load
         if id(load) not in self._known:
             # Its identity stays its own as long as the load is kept.
-            self._known[id(load)] = load, _turns(load, node.pods)
+            self._known[id(load)] = load, self._turns(load, node.pods)
         return self._known[id(load)][1]
 
+    def _turns(self, load: Load, pods: Sequence[Pod]) -> tuple[int, ...]:
+        left = iter(pods)
+        by_shape = {number: iter(list(islice(left, count))) for number, count in load.held}
+        slices = {number: iter(each) for number, each in load.slices.items()}
+        numbered = [(number, pod) for number, count in load.order for pod in islice(by_shape[number], count)]
+        cards = {pod.key: frozenset(part.device for part in next(slices[number])) for number, pod in numbered}
+        waiting = [pod for _, pod in numbered if cards[pod.key]]
+        # Nothing else of pods and node counts; neither cpu nor memory does.
+        asked = tuple((self._kinds.of(pod), cards[pod.key]) for pod in waiting)
+        target = load.offered.target
+        key = load.offered.layout, id(target.families), asked
+        if key not in self._by_cards:
+            found = turns(target.family, load.offered.room.devices, None, cards, waiting)
+            turn_of = {pod.key: turn for turn, those in enumerate(found) for pod in those}
+            self._by_cards[key] = tuple(turn_of[pod.key] for pod in waiting)
+        by_pod = {pod.key: turn for pod, turn in zip(waiting, self._by_cards[key], strict=True)}
+        return tuple(by_pod.get(pod.key, 0) for pod in pods)
 
-def _turns(load: Load, pods: Sequence[Pod]) -> tuple[int, ...]:
-    left = iter(pods)
-    by_shape = {number: iter(list(islice(left, count))) for number, count in load.held}
-    slices = {number: iter(each) for number, each in load.slices.items()}
-    numbered = [(number, pod) for number, count in load.order for pod in islice(by_shape[number], count)]
-    cards = {pod.key: frozenset(part.device for part in next(slices[number])) for number, pod in numbered}
-    target = load.offered.target
-    waiting = [pod for _, pod in numbered if cards[pod.key]]
-    found = turns(target.family, load.offered.room.devices, None, cards, waiting)
-    turn_of = {pod.key: turn for turn, those in enumerate(found) for pod in those}
-    return tuple(turn_of.get(pod.key, 0) for pod in pods)
 
+class _OfLoads:
+    """What is true of all nodes that are bought of one load: asked once for each load, which outlives this."""
 
-class _HasOwnScheduler:
-    """Whether the family's own scheduler gives out a node's cards: a reserved node binds no pod to a card."""
-
-    def __init__(self, shapes: Sequence[Shape]) -> None:
-        self._shapes = shapes
+    def __init__(self, answer: Callable[[Load], bool]) -> None:
+        self._answer = answer
         self._known: dict[int, bool] = {}
 
     def of(self, load: Load) -> bool:
-        """For the nodes of a load, which outlives this; cost: its shapes, once."""
+        """The answer for the load."""
         found = self._known.get(id(load))
         if found is None:
-            target = load.offered.target
-            members = (self._shapes[number] for number, _ in load.held)
-            found = bool(target.family.resources) and any(asks_devices(shape, target) for shape in members)
-            self._known[id(load)] = found
+            found = self._known[id(load)] = self._answer(load)
         return found
 
 
-def _is_shown_whole_first(node: Bought) -> bool:
+def _has_own_scheduler(shapes: Sequence[Shape], load: Load) -> bool:
+    """Whether the family's own scheduler gives out a node's cards: a reserved node binds no pod to a card."""
+    target = load.offered.target
+    return bool(target.family.resources) and any(asks_devices(shapes[number], target) for number, _ in load.held)
+
+
+def _is_shown_whole_first(load: Load) -> bool:
     """Whether pods could take a whole card before the MIG manager has cut it (gpu-operator#2670).
 
     With the strategy `single` both have one name, so that the node must stay closed until it shows its instances.
     """
-    devices = node.load.offered.room.devices
+    devices = load.offered.room.devices
     return any(part.profile and part.resource == NVIDIA_GPU for device in devices for part in device.partitions)
 
 
 def _crossing(indexes: Sequence[int], bought: Sequence[Bought]) -> bool:
     """Whether pods of one node could take the place of others on another: different loads side by side."""
-    kinds = {id(bought[i].load.offered) for i in indexes}
-    members = {tuple(n for n, _ in bought[i].load.held) for i in indexes}
-    return len(kinds) > 1 or len(members) > 1 or any(len(m) > 1 for m in members)
+    loads = {id(bought[i].load): bought[i].load for i in indexes}.values()
+    kinds = {id(load.offered) for load in loads}
+    members = {tuple(number for number, _ in load.held) for load in loads}
+    return len(kinds) > 1 or len(members) > 1 or any(len(each) > 1 for each in members)

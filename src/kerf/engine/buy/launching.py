@@ -5,7 +5,7 @@ The pods of a shape are dealt out in queue order, so that the same pods come on 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 
 from kerf.engine.buy.alternatives import Others, positive
 from kerf.engine.buy.filling import Filler, Load, Purchase, named
@@ -41,7 +41,7 @@ def dealt(purchase: Purchase, shapes: Sequence[Shape]) -> list[Bought]:
     """The nodes of a purchase, pods dealt out in queue order. Linear in the pods."""
     queues = [iter(shape.pods) for shape in shapes]
     return [
-        Bought(load, tuple(next(queues[number]) for number, count in load.held for _ in range(count)))
+        Bought(load, tuple(chain.from_iterable([islice(queues[number], count) for number, count in load.held])))
         for load, times in purchase.loads
         for _ in range(times)
     ]
@@ -86,11 +86,9 @@ def launches_of(
         else:
             alternatives, extra = others.of(load, times)
         template = templates.of(load, alternatives, load.charge + extra)
-        numbers = [number for number, count in load.held for _ in range(count)]
         for node, follow in islice(left, times):
-            members = list(zip(numbers, node.pods, strict=True))
-            pods = named(load, members, turns.of(node) if follow == PIN else ())
-            launches.append(replace(template, name=f"launch-{first + len(launches)}", pods=pods, follow=follow))
+            pods = named(load, node.pods, turns.of(node) if follow == PIN else ())
+            launches.append(template.another(f"launch-{first + len(launches)}", pods, follow))
     return tuple(launches)
 
 

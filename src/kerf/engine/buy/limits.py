@@ -125,6 +125,25 @@ class Ledger:
             counts.append(left)
         return min(counts) if counts else None
 
+    def left_for(self, offered: OfferedType) -> dict[tuple[str, str], tuple[int, int]]:
+        """What a node of the type takes of each limit of its pool, and of its reservation, and what these have left.
+
+        By what is limited: the same key for all types that take of it.
+        """
+        pool, used = offered.pool.name, self.used(offered.pool.name)
+        charge = {**offered.capacity}
+        if COST_PER_HOUR in charge:
+            charge[COST_PER_HOUR] = max((each.price_micro for each in offered.offerings), default=0)
+        limits = self._limits.get(pool) or Resources()
+        found = {
+            (pool, name): (charge[name], max(0, limit - used.get(name, 0)))
+            for name, limit in limits.items()
+            if charge.get(name, 0) > 0
+        }
+        if offered.reservation in self._left:
+            found["", offered.reservation] = 1, max(0, self._left[offered.reservation])
+        return found
+
     def charge(self, pool: str, amount: Mapping[str, int], times: int = 1) -> None:
         """Count launches."""
         self._used[pool] = self.used(pool) + Resources(amount) * times

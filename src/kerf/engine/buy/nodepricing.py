@@ -285,17 +285,13 @@ class NodePricing:
 
     def _joined(self, ones: _Parts, others: _Parts, slack: float, *, is_last: bool) -> _Parts:
         """The best of all pairs, by what they take of the node; of those that are the `is_last` by worth."""
+        paired = ones.waste[:, None] + others.waste[None, :] <= slack
         if ones is others:
-            first, second = np.triu_indices(len(ones))
-        else:
-            grid = np.indices((len(ones), len(others))).reshape(2, -1)
-            first, second = grid[0], grid[1]
-        waste = ones.waste[first] + others.waste[second]
-        kept = np.flatnonzero(waste <= slack)
-        first, second, waste = first[kept], second[kept], waste[kept]
+            paired = np.triu(paired)
         for one, other in zip(ones.taken, others.taken, strict=True):
-            kept = np.flatnonzero(one[first] + other[second] <= _FITS)
-            first, second, waste = first[kept], second[kept], waste[kept]
+            paired &= one[:, None] + other[None, :] <= _FITS
+        first, second = np.nonzero(paired)
+        waste = ones.waste[first] + others.waste[second]
         taken = ones.taken[:, first] + others.taken[:, second]
         gained = ones.worth[first] + others.worth[second]
         chosen = _best_of_each(_cells(taken, 1), gained if is_last else -waste)

@@ -29,10 +29,10 @@ from kerf.engine.buy.flexibility import asks
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.mixing import mixed, suits
 from kerf.engine.buy.priced import Priced, priced
-from kerf.engine.place.shapes import Shape
+from kerf.engine.place.shapes import UNCROWDED, Shape
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
-from kerf.model.causes import Cause, Name, NeverFilled, SearchFailed, TooManyKinds
+from kerf.model.causes import Cause, FilledOneByOne, Name, NeverFilled, SearchFailed, TooManyKinds
 from kerf.model.quantities import CPU, MEMORY
 
 _PRECISION = 1 << 40
@@ -200,6 +200,8 @@ def _buy_in_tier(
     values = _values(filler, useful, left)
     chosen = _by_prices(filler, useful, values, left, ledger, rounds)
     settled = [] if chosen is None else [_settled(filler, useful, chosen.purchase)]
+    if settled:
+        settled[0].notes = _left_out(filler, left)
     if chosen is not None and chosen.is_within(_CLOSE):
         return settled[0]
     best = _greedy(filler, useful, values, left, ledger, cheapest_per_value)
@@ -208,11 +210,32 @@ def _buy_in_tier(
         tries += [_greedy(filler, [only], values, left, ledger, cheapest_per_value) for only in useful]
     tries += _as_first_fit(filler, useful, left, ledger)
     tries += _in_every_order(filler, useful, left, ledger)
-    settled.append(_settled(filler, useful, min([best, *tries], key=lambda purchase: purchase.rank)))
-    found = min(settled, key=lambda purchase: purchase.rank)
+    settled.append(_settled(filler, useful, min([best, *tries], key=_preference)))
+    found = min(settled, key=_preference)
     kinds, most = sum(1 for count in left if count), most_kinds(rounds)
-    found.notes = (TooManyKinds(kinds, most),) if chosen is None and kinds > most else ()
+    if chosen is None and kinds > most:
+        found.notes = (TooManyKinds(kinds, most),)
     return found
+
+
+def _preference(purchase: Purchase) -> tuple[int, int, int, bool]:
+    """Sort key, the best first: by `rank`; of equals what the scheduler fills by itself as planned in any order.
+
+    That are nodes of one type with pods of one kind (`buy.following`).
+    """
+    held = {(id(load.offered), tuple(number for number, _ in load.held)) for load, _ in purchase.loads}
+    return *purchase.rank, len(held) > 1 or any(len(numbers) > 1 for _, numbers in held)
+
+
+def _left_out(filler: Filler, left: Sequence[int]) -> tuple[Cause, ...]:
+    """How many of the pods prices cannot choose nodes for, although they do for others."""
+    apart = ports = 0
+    for shape, count in zip(filler.shapes, left, strict=True):
+        if shape.crowding is not UNCROWDED:
+            apart += count
+        elif shape.spec.host_ports:
+            ports += count
+    return (FilledOneByOne(apart, ports),) if apart or ports else ()
 
 
 def _settled(filler: Filler, useful: Sequence[OfferedType], purchase: Purchase) -> Purchase:
@@ -418,10 +441,15 @@ def _buy(load: Load, purchase: Purchase, ledger: Ledger) -> None:
 
 def _cheapest_holder(filler: Filler, offered_types: Sequence[OfferedType], load: Load) -> Load:
     """The same pods on a cheaper type of the same pool that charges no limit more, where there is one."""
-    for offered in offered_types:
+    numbers, counts = np.array(load.held, dtype=np.int64).reshape(-1, 2).T
+    # A node that holds too few pods of some shape alone does not hold them all.
+    able = np.all(filler.held_by(offered_types, numbers) >= counts, axis=1)
+    for offered, is_able in zip(offered_types, able, strict=True):
         if offered.price_micro >= load.offering.price_micro:
             break
-        if offered.pool.name != load.offered.pool.name or offered.reservation != load.offered.reservation:
+        if not is_able or offered.pool.name != load.offered.pool.name:
+            continue
+        if offered.reservation != load.offered.reservation:
             continue
         if offered.capacity.shortfall(load.offered.capacity) and load.offered.pool.limits is not None:
             continue

@@ -1,7 +1,7 @@
 """Purchases for many pods of many shapes, by prices: nodes that `columngeneration` chooses, each verified card by card.
 
-What it cannot choose for (pods that keep others off, that need ports), what a limit cuts off, and pods that a node
-turns out not to hold, are left for the search by full nodes.
+What it cannot choose for (pods that keep others off, that need ports), and pods that a node turns out not to hold, are
+left for the search by full nodes.
 """
 
 from collections.abc import Sequence
@@ -65,8 +65,9 @@ def priced(
     relaxation = relaxed(part, offered_types)
     plain, whole = split(part, relaxation)
     best = whole or plain
-    types = sorted({*plain.source.tolist(), *best.source.tolist(), *best.whole})
-    found = columns_of(part, relaxation, types, best.worth, most_rounds=most_rounds)
+    frugal = _frugal(held[:, numbers], offered_types, ledger)
+    types = sorted({*plain.source.tolist(), *best.source.tolist(), *best.whole, *frugal})
+    found = columns_of(part, relaxation, types, best.worth, ledger, most_rounds=most_rounds)
     purchase, spent = Purchase(left=list(left)), ledger.copy()
     remaining = np.array(left, dtype=np.int64)
     for column, times in found.bought:
@@ -77,6 +78,23 @@ def priced(
     purchase.left = remaining.tolist()
     homeless = sum(left) - int(relaxation.demand.sum())
     return Priced(purchase, homeless, max(float(best.worth @ relaxation.demand), found.parts_micro))
+
+
+def _frugal(held: Amounts, offered_types: Sequence[OfferedType], ledger: Ledger) -> set[int]:
+    """Types that take least of a limit for a pod of some shape, and the cheapest of those that take nothing of it.
+
+    `held` is by type and shape how many pods an empty node holds. Prices alone may want none of them.
+    """
+    asked = [ledger.left_for(each) for each in offered_types]
+    price = np.array([each.price_micro for each in offered_types], dtype=np.float64)
+    found = set[int]()
+    for name in dict.fromkeys(name for each in asked for name in each):
+        amount = np.array([each[name][0] if name in each else 0 for each in asked], dtype=np.float64)
+        for cost, others in ((amount, amount <= 0), (price, amount > 0)):
+            able = (held > 0) & ~others[:, None]
+            each = np.divide(cost[:, None], held, out=np.full(held.shape, np.inf), where=able)
+            found.update(each.argmin(axis=0)[able.any(axis=0)].tolist())
+    return found
 
 
 def _spread(each: Amounts, numbers: Amounts, left: Sequence[int]) -> Amounts:

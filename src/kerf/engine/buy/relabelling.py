@@ -80,7 +80,7 @@ def relabelled(shapes: Sequence[Shape], trial: Trial, world: World, freed: Mappi
         if not found:
             break
         load, option = max(found, key=lambda pair: pair[0].pods)
-        members = [(number, queues[number].pop(0)) for number, count in load.held for _ in range(count)]
+        members = [queues[number].pop(0) for number, count in load.held for _ in range(count)]
         relabel = _relabel(load, option, members, shapes)
         if option.labels:
             relabels.append(relabel)
@@ -99,7 +99,7 @@ def _load(filler: Filler, option: _Option, queues: Sequence[Sequence[Pod]]) -> L
     return filler.fill(option.offered, asking)
 
 
-def _relabel(load: Load, option: _Option, members: Sequence[tuple[int, Pod]], shapes: Sequence[Shape]) -> Repartition:
+def _relabel(load: Load, option: _Option, members: Sequence[Pod], shapes: Sequence[Shape]) -> Repartition:
     node, offered = option.spot.cluster_node, option.offered
     cause = IdleNodeFits(load, tuple(shapes), tuple(sorted((Name(k), Name(v)) for k, v in option.labels.items())))
     claim = node.claim.name if node.claim is not None else ""

@@ -602,6 +602,15 @@ def _(cause: causes.TooManyKinds) -> str:
 
 
 @words.register
+def _(cause: causes.FilledOneByOne) -> str:
+    ports = f"{counted(cause.ports, 'pod')} with host ports" if cause.ports else ""
+    verb = "goes" if cause.apart == 1 else "go"
+    apart = f"{counted(cause.apart, 'pod')} that {verb} by who shares the node" if cause.apart else ""
+    whose = " and ".join(filter(None, (apart, ports)))
+    return f"the search for the cheapest mix leaves out {whose}: their nodes are filled one by one and may cost more"
+
+
+@words.register
 def _(cause: causes.NeverFilled) -> str:
     others = f" and {cause.others} like it" if cause.others else ""
     return f"no node is planned for pod {cause.pod}{others}: {cause.error}"

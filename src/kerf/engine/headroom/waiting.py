@@ -27,13 +27,13 @@ def waiting_pods(snapshot: ClusterSnapshot, supply: Supply, trial: Trial, out: f
 
     Those that are left `out`, by `namespace/name`, are in none of them.
     """
-    pods = [pod for pod in snapshot.pending if not pod.is_daemon and pod.key not in out]
+    pods = [pod for pod in snapshot.pending if not pod.is_daemon and not (out and pod.key in out)]
     grants = Grants(snapshot)
     # First, as `gangs` knows them: what they are granted must not depend on windows and runs.
     booked = bookings(snapshot, grants)
-    awaited = {pod.key: request for pod in pods if (request := awaited_request(pod, booked))}
-    awaiting = [pod for pod in pods if pod.key in awaited]
-    pods = [pod for pod in pods if pod.key not in awaited]
+    awaited = {pod.key: request for pod in pods if (request := awaited_request(pod, booked))} if booked else {}
+    awaiting = [pod for pod in pods if pod.key in awaited] if awaited else []
+    pods = [pod for pod in pods if pod.key not in awaited] if awaited else pods
     windows = Windows(snapshot)
     found = judged(pods, windows, Shares(trial, supply), snapshot.taken_at_s)
     own: dict[str, list[Pod]] = {}
@@ -41,7 +41,8 @@ def waiting_pods(snapshot: ClusterSnapshot, supply: Supply, trial: Trial, out: f
         for window in windows.of(pod):
             own.setdefault(window.name, []).append(pod)
     found.opportunistic = _idle(found.pods, snapshot)
-    found.pods = [pod for pod in found.pods if not pod.is_opportunistic]
+    if found.opportunistic:
+        found.pods = [pod for pod in found.pods if not pod.is_opportunistic]
     found.pods += virtual_pods(windows, own, supply.families, grants)
     found.pods += prewarming_pods(snapshot, grants)
     found.notes += grants.limited

@@ -71,12 +71,15 @@ def room_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, famili
         quotas=snapshot.quotas,
         no_devices=nothing,
     )
-    free = with_parts(_allocatable(node, market), family, devices)
+    left, uncounted = dict(with_parts(_allocatable(node, market), family, devices)), target.uncounted
     ports: list[HostPort] = []
     for pod in node.pods:
         if not pod.is_ended:
-            free = free - pod.spec.requests.without(target.uncounted)
+            for name, amount in pod.spec.requests.items():
+                if name not in uncounted:
+                    left[name] = left.get(name, 0) - amount
             ports.extend(pod.spec.host_ports)
+    free = Resources(left)
     if not node.is_initialized:
         for daemon in _missing_daemons(node, target, snapshot.daemon_sets_as_running):
             free = free - daemon.pod.spec.requests.without(target.uncounted)

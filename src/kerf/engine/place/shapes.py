@@ -6,7 +6,7 @@ annotations a sharing family may read, the labels that some selector reads, and 
 selector counts.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -167,10 +167,21 @@ class Kinds:
         # The spec is kept beside its number: an identity is free again once its object is gone.
         self._by_identity: dict[int, tuple[PodSpec, int, bool]] = {}
         self._by_value: dict[PodSpec, int] = {}
+        self._usual: dict[tuple[int, str, bool, bool], Hashable] = {}
 
     def of(self, pod: Pod, asked: PodSpec | None = None) -> Hashable:
         """The key of the pod's kind; `asked` counts in the place of its spec."""
         spec = pod.spec if asked is None else asked
+        if pod.annotations or pod.invalid is not None or self._read.labels:
+            return self._of(pod, spec)
+        # Most pods of a burst differ by nothing else.
+        usual = id(spec), pod.namespace, not pod.uid, pod.initialised
+        found = self._usual.get(usual)
+        if found is None:
+            found = self._usual[usual] = self._of(pod, spec)
+        return found
+
+    def _of(self, pod: Pod, spec: PodSpec) -> Hashable:
         held = self._by_identity.get(id(spec))
         if held is None:
             held = self._by_identity[id(spec)] = spec, self._number(spec), spec.has_relations
@@ -228,15 +239,22 @@ def group(pods: Iterable[Pod], read: Readings = NOTHING_READ) -> tuple[Shape, ..
     return tuple(sorted(shapes, key=lambda shape: queue_order(shape.pod)))
 
 
-def group_asking(pods: Iterable[Pod], asked: Callable[[PodSpec], PodSpec]) -> tuple[Shape, ...]:
-    """Shapes of pods that ask what `asked` makes of their specs, each in the order of `pods`. Linear in the pods.
+def group_asking(
+    runs: Iterable[tuple[Hashable, Sequence[Pod]]], asked: Callable[[PodSpec], PodSpec]
+) -> tuple[Shape, ...]:
+    """Shapes of pods that ask what `asked` makes of their specs, each in the order of `runs`.
 
-    `asked` must return one object for one object, for specs are compared by identity first.
+    A run are pods that are equal, with a mark; those of equal marks are equal, too. `asked` must return one object for
+    one object, for specs are compared by identity first. Linear in the runs.
     """
     kinds = Kinds()
     members: dict[Hashable, list[Pod]] = {}
-    for pod in pods:
-        members.setdefault(kinds.of(pod, asked(pod.spec)), []).append(pod)
+    by_mark: dict[Hashable, list[Pod]] = {}
+    for mark, pods in runs:
+        held = by_mark.get(mark)
+        if held is None:
+            held = by_mark[mark] = members.setdefault(kinds.of(pods[0], asked(pods[0].spec)), [])
+        held.extend(pods)
     shapes = (Shape(tuple(equal), asked(equal[0].spec)) for equal in members.values())
     return tuple(sorted(shapes, key=lambda shape: queue_order(shape.pod)))
 

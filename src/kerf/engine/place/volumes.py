@@ -62,6 +62,11 @@ class Volumes:
         self._specs: dict[tuple[int, Mounts], tuple[PodSpec, PodSpec]] = {}
         self._of_classes: dict[int, tuple[PodSpec, PodSpec]] = {}
 
+    def asks(self, pod: Pod) -> bool:
+        """Whether `followed` would look at anything; most pods mount nothing."""
+        spec = pod.spec
+        return bool(spec.claims or spec.claim_templates or (spec.runtime_class and not pod.uid))
+
     def followed(self, pod: Pod, *, is_moved: bool = False) -> Pod | Cause:
         """The pod with what its RuntimeClass and its volumes ask in its spec, or why no node may take it.
 

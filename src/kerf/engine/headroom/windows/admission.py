@@ -48,10 +48,13 @@ def judged(pods: Iterable[Pod], windows: Windows, shares: "Shares", now_s: float
     A window's quota binds its pods also where they came without its gate: a user may create one so.
     """
     found, waiting = Judged(), []
+    if not windows.windows:
+        pods = list(pods)
+        held = [pod for pod in pods if is_held(pod)]
+        found.pods = [pod for pod in pods if not is_held(pod)] if held else pods
+        pods = held
     for pod in pods:
-        if not windows.windows and not is_held(pod):
-            found.pods.append(pod)
-        elif is_held(pod) or windows.charges(pod):
+        if is_held(pod) or windows.charges(pod):
             waiting.append(windows.opened(pod))
         else:
             found.pods.append(windows.ranked(pod))
