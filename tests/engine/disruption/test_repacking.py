@@ -13,7 +13,9 @@ from kerf.engine.disruption.repacking import propose
 from kerf.engine.explain.disruption import explained
 from kerf.engine.world import World
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE
+from kerf.model.groups import POD_GROUP, POD_GROUP_MIN
 from kerf.model.market import Market
+from kerf.model.nodeclaim import REPLACES
 from kerf.model.nodepool import BALANCED, WHEN_EMPTY, Budget, Disruption, NodePool
 from kerf.model.plan import REPLAY
 from kerf.model.pods import Owner, Pod
@@ -123,6 +125,22 @@ def test_a_balanced_pool_weighs_the_saving_against_the_disturbance() -> None:
     assert first(a_cluster([pool], [*full, node("big", "m5.4xlarge", 16)], [*pods, *crowd])) is None
     alone = serving("big", "s", 3)
     assert first(a_cluster([pool], [*full, node("big", "m5.4xlarge", 16)], [*pods, alone])) is not None
+
+
+def test_a_node_that_came_in_the_place_of_others_is_left_alone_for_an_hour() -> None:
+    """Its scheduler may have filled it in another way than planned, and the same again would help no more."""
+    made, claim = node("big", "m5.4xlarge", 16)
+    pods = [serving("big", "a", 3)]
+    for age_s, is_left in ((600, True), (3_601, False)):
+        new = replace(claim, annotations={REPLACES: "old"}, created_s=NOON_S - age_s)
+        assert is_left == (first(a_cluster([free_pool()], [(made, new)], pods)) is None)
+
+
+def test_a_group_is_not_torn_apart() -> None:
+    """Its pods stay together where they are."""
+    pods = [serving("big", "a", 3, labels={POD_GROUP: "g", POD_GROUP_MIN: "2"})]
+
+    assert first(a_cluster([free_pool()], [node("big", "m5.4xlarge", 16)], pods)) is None
 
 
 def spot(name: str) -> tuple[Any, Any]:

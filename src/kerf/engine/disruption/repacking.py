@@ -22,6 +22,7 @@ from kerf.engine.disruption.substitution import Substitutes, Substitution
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE
+from kerf.model.groups import group_of
 from kerf.model.lowerbound import NANO
 from kerf.model.nodepool import UNDERUTILIZED
 
@@ -30,6 +31,8 @@ _WASTED = 50
 _HOUR_S = 3600
 _MOST_ALONE = 10
 """Nodes that are tried one by one where no more of them save anything together."""
+_SETTLES_S = 3_600.0
+"""So long a node that was bought in the place of others is left alone."""
 _MOST_WORK, _FEWEST_TRIES = 20_000, 3
 """Nodes and pods looked at in one pass, over all tries; and so many tries on any fleet."""
 _MOST_WINDOWS = 8
@@ -46,12 +49,24 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     """The command that saves most, if any does. Cost: the bound of all their pods, and at most some thirty decisions
     for those of the nodes that go."""
     allowance = Allowance(world.snapshot, UNDERUTILIZED)
-    judged = _judged(world, [each for each in candidates if may_save(each, allowance)])
+    judged = _judged(world, [each for each in candidates if may_save(each, allowance) and _is_settled(each, world)])
     found = _best(world, judged)
     if found is not None:
         pods = sum(len(each.pods) for each in found.victims)
         cause = Repacked(pods, len(found.victims), len(found.launches), found.saved_micro)
         yield replacing(world, found.deletions(UNDERUTILIZED, cause), found.launches)
+
+
+def _is_settled(candidate: Candidate, world: World) -> bool:
+    """Whether the node may be judged: not one that has just come in the place of others, nor one with pods of a group.
+
+    Schedulers fill a new node by their own rules and not always as planned, and the same must not be tried again at
+    once. A group moves as a whole or not at all.
+    """
+    claim = candidate.claim
+    if claim.replaces and world.snapshot.taken_at_s < claim.created_s + _SETTLES_S:
+        return False
+    return all(group_of(pod) is None for pod in candidate.pods)
 
 
 class _Wasted:
