@@ -223,7 +223,7 @@ def _measure(found: Sequence[Candidate], snapshot: ClusterSnapshot) -> None:
         EMPTY: sum(1 for each in found if each.is_quiet and not each.pods),
         UNDERUTILIZED: sum(1 for each in found if each.is_quiet and each.pods),
         REASON_DRIFTED: sum(1 for each in found if each.drift),
-        REASON_UNHEALTHY: sum(1 for each in found if each.ailment),
+        REASON_UNHEALTHY: sum(1 for each in found if each.unhealthy),
     }
     census = Census(snapshot)
     for reason, number in eligible.items():

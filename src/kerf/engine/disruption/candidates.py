@@ -18,7 +18,7 @@ from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 class Candidate:
     """A node that may go, with its claim and pool, and the pods that would have to move.
 
-    `is_quiet`: it may go to save money. `drift` is why it is not what its pool says, empty where it is. `ailment` is
+    `is_quiet`: it may go to save money. `drift` is why it is not what its pool says, empty where it is. `unhealthy` is
     the condition by which it is broken, empty where it is not.
     """
 
@@ -29,7 +29,7 @@ class Candidate:
     pods: tuple[Pod, ...]
     is_quiet: bool = True
     drift: str = ""
-    ailment: str = ""
+    unhealthy: str = ""
 
     @property
     def is_forced(self) -> bool:
@@ -37,7 +37,7 @@ class Candidate:
 
         Karpenter's eventual disruption; a node that goes to save money is never forced, and a broken one always.
         """
-        return bool(self.ailment) or (bool(self.drift) and self.claim.termination_grace_period_s is not None)
+        return bool(self.unhealthy) or (bool(self.drift) and self.claim.termination_grace_period_s is not None)
 
 
 def candidates(snapshot: ClusterSnapshot) -> tuple[tuple[Candidate, ...], tuple[Blocked, ...]]:
@@ -66,10 +66,10 @@ def candidate_of(held: ClusterNode, snapshot: ClusterSnapshot) -> Candidate | No
     pool = snapshot.pool(claim.node_pool)
     if pool is None or not claim.is_true(INITIALIZED):
         return None
-    drift, ailment, is_quiet = _reason(claim, DRIFTED), _reason(claim, UNHEALTHY), claim.is_true(CONSOLIDATABLE)
-    if not drift and not ailment and not is_quiet:
+    drift, unhealthy, is_quiet = _reason(claim, DRIFTED), _reason(claim, UNHEALTHY), claim.is_true(CONSOLIDATABLE)
+    if not drift and not unhealthy and not is_quiet:
         return None
-    return Candidate(held, node, claim, pool, moving(held), is_quiet, drift, ailment)
+    return Candidate(held, node, claim, pool, moving(held), is_quiet, drift, unhealthy)
 
 
 def _reason(claim: NodeClaim, kind: str) -> str:

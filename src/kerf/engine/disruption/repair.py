@@ -58,7 +58,7 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     broken = sorted((each for each in candidates if may_go(each, allowance) and each.pool.name not in held), key=_since)
     substitutes = Substitutes(world)
     for candidate in broken[:_MOST_TRIED]:
-        cause = Broken(Name(candidate.ailment))
+        cause = Broken(Name(candidate.unhealthy))
         found = substitutes.of([candidate]) if candidate.pods else None
         if found is not None:
             yield replacing(world, found.deletions(UNHEALTHY, cause), found.launches)
@@ -70,7 +70,7 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
 
 def may_go(candidate: Candidate, allowance: Allowance) -> bool:
     """Whether the node is broken, and its pool lets one more such node go."""
-    return bool(candidate.ailment) and allowance.is_open(candidate.pool.name)
+    return bool(candidate.unhealthy) and allowance.is_open(candidate.pool.name)
 
 
 def _since(candidate: Candidate) -> tuple[float, str]:
