@@ -34,7 +34,6 @@ GROUPS = {
         "patch configmaps: data.node",
         "patch nodes: karpenter.sh/registered",
         "patch nodeclaims/status: Registered=True status.nodeName",
-        "patch nodepools/status: NodeRegistrationHealthy=True",
         "patch nodeclaims/status: Initialized=Unknown",
         "patch configmaps: data.pluginStarted",
         "patch nodes: hami.io/node-nvidia-register",
@@ -60,7 +59,8 @@ GROUPS = {
         "create events",
     ),
     "draining": (
-        "patch nodes: karpenter.sh/disrupted node.kubernetes.io/exclude-from-external-load-balancers",
+        "patch nodes: karpenter.sh/disrupted",
+        "patch nodes: node.kubernetes.io/exclude-from-external-load-balancers",
         "patch nodeclaims/status: Drained=Unknown",
         "create pods/eviction",
         "patch nodeclaims/status: Drained=True VolumesDetached=True",
@@ -78,8 +78,13 @@ GROUPS = {
         "patch nodeclaims: metadata.finalizers=null",
     ),
 }
-UNTRIED = ("create selfsubjectaccessreviews", "patch nodes: hami.io/node-handshake")
-"""The one changes nothing, the other is HAMi's device plugin saying every half a minute that it is alive."""
+UNTRIED = (
+    "create selfsubjectaccessreviews",
+    "patch nodes: hami.io/node-handshake",
+    "patch nodepools/status: NodeRegistrationHealthy=True",
+)
+"""The first changes nothing, the second is HAMi's device plugin saying every half a minute that it is alive, and the
+third is written once for each pool, of which all tests here have the same."""
 
 
 class Lives:
