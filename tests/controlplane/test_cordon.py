@@ -239,13 +239,13 @@ def test_kubectl_shows_what_is_missing_and_until_when(story: Story) -> None:
 
 
 def test_events_and_conditions_are_karpenter_s(story: Story) -> None:
-    """Three stages, each an event and a condition of the same name, and Ready at the end."""
+    """Three stages, each an event and a condition of the same name, and at the end Ready and the node's shape."""
     for claim in story.cluster.plane.list("nodeclaims"):
         name = claim["metadata"]["name"]
         stages = ("Launched", "Registered", "Initialized")
         conditions = {c["type"]: (c["status"], c["reason"]) for c in claim["status"]["conditions"]}
 
-        assert {stage: ("True", stage) for stage in (*stages, "Ready")} == conditions
+        assert {stage: ("True", stage) for stage in (*stages, "Ready", "ConsistentStateFound")} == conditions
         for stage in stages:
             story.cluster.until(partial(story.cluster.events, stage, name), f"{name}: {stage}")
 

@@ -47,7 +47,7 @@ GROUPS = {
         "patch nodes: kerf.dev/cordoned=null spec.unschedulable=null kerf.dev/reserved-for",
         "patch nodes: spec.taints=null",
         "patch nodes: karpenter.sh/initialized",
-        "patch nodeclaims/status: Initialized=True",
+        "patch nodeclaims/status: Initialized=True ConsistentStateFound=True",
         "patch nodes: hami.io/mutex.lock=null",
         "patch pods: hami.io/bind-phase",
     ),
@@ -60,7 +60,11 @@ GROUPS = {
     ),
     "draining": (
         "patch nodes: karpenter.sh/disrupted",
+        "patch nodes: node.kubernetes.io/exclude-from-external-load-balancers",
+        "patch nodeclaims/status: Drained=Unknown",
         "create pods/eviction",
+        "patch nodeclaims/status: Drained=True VolumesDetached=True",
+        "patch nodeclaims/status: InstanceTerminating=True",
         "patch configmaps: data.terminating",
         "patch leases: spec.holderIdentity",
         "patch nodes/status: Ready=Unknown",
@@ -74,8 +78,13 @@ GROUPS = {
         "patch nodeclaims: metadata.finalizers=null",
     ),
 }
-UNTRIED = ("create selfsubjectaccessreviews", "patch nodes: hami.io/node-handshake")
-"""The one changes nothing, the other is HAMi's device plugin saying every half a minute that it is alive."""
+UNTRIED = (
+    "create selfsubjectaccessreviews",
+    "patch nodes: hami.io/node-handshake",
+    "patch nodepools/status: NodeRegistrationHealthy=True",
+)
+"""The first changes nothing, the second is HAMi's device plugin saying every half a minute that it is alive, and the
+third is written once for each pool, of which all tests here have the same."""
 
 
 class Lives:

@@ -197,9 +197,10 @@ def test_a_drain_names_what_holds_it_first() -> None:
     start = "Failed to drain node, 4 pods are waiting to be evicted: the API refuses to evict pod default/a"
     assert failed_draining_text(drain).startswith(start)
     assert failed_draining_text(drain).endswith("(and 3 more are held)")
-    assert held_text(drain).endswith("kubectl delete pod -n default c; and 1 more pods")
-    assert awaited_text(ending) == held_text(Drain((ending,)))
-    assert "" == held_text(Drain((Awaited(a_pod(), ToEvict()),)))
+    assert held_text(drain, NOON_S).endswith("kubectl delete pod -n default c; and 1 more pods")
+    assert "" == held_text(Drain((ending, Awaited(a_pod(), ToEvict()))), NOON_S)
+    long = Awaited(a_pod("f"), Ending(NOON_S + 61))
+    assert awaited_text(long) == held_text(Drain((long, ending)), NOON_S)
     assert "Failed to drain node, 0 pods are waiting to be evicted" == failed_draining_text(Drain((ending,)))
 
 

@@ -142,7 +142,8 @@ class Termination:
 
     async def _say_held(self, claim: NodeClaim, node: Node, drain: Drain) -> NodeClaim:
         """Which pods hold the drain, why, and what would free them: on the claim, and as an event."""
-        text, now_s = held_text(drain), self._now()
+        now_s = self._now()
+        text = held_text(drain, now_s)
         if drain.held:
             first = f"{drain.held[0].pod.key} {type(drain.held[0].why).__name__}"
             self._ports.recorder.record(events.failed_draining(node.name, failed_draining_text(drain), first))

@@ -18,6 +18,8 @@ from kerf.model.nodeclaim import DO_NOT_DISRUPT
 from kerf.model.times import instant_text
 
 _MOST_SHOWN = 3
+_LONG_S = 60.0
+"""A pod that ends sooner is not worth a word: most do."""
 _TIERS = {
     Tier.ORDINARY: "other pods",
     Tier.DAEMON: "daemons",
@@ -75,9 +77,10 @@ def remedy_text(awaited: Awaited) -> str:
     assert_never(why)
 
 
-def held_text(drain: Drain) -> str:
-    """What holds a drain: its first held pods, then the last that takes its time to end; empty where nothing does."""
-    shown = drain.held or tuple(each for each in drain.awaited if isinstance(each.why, Ending))[-1:]
+def held_text(drain: Drain, now_s: float) -> str:
+    """What holds a drain: its first held pods, else the last pod that has more than a minute to end; empty for none."""
+    ending = [each for each in drain.awaited if isinstance(each.why, Ending) and each.why.until_s > now_s + _LONG_S]
+    shown = drain.held or tuple(ending[-1:])
     more = len(shown) - _MOST_SHOWN
     return "; ".join((*map(awaited_text, shown[:_MOST_SHOWN]), *([f"and {more} more pods"] if more > 0 else [])))
 
