@@ -224,3 +224,40 @@ def test_an_empty_node_of_such_a_pool_goes_as_soon(cluster: Cluster) -> None:
     cluster.at(15)
 
     assert ["gpu-1"] == going(cluster)
+
+
+def too_large(cluster: Cluster) -> None:
+    """A node of four cards, one of which a pod uses, in a pool that also has nodes of one."""
+    types = ("g5.xlarge", "g5.12xlarge")
+    cluster.put(pool(types=types, disruption={**ANY_NUMBER}))
+    size = {"nvidia.com/gpu": "4", "cpu": "48", "memory": "192Gi", "pods": "58"}
+    cluster.running(1, instance_type="g5.12xlarge", **MAY_GO, node={"allocatable": size})
+    cluster.put(pod("a", node="node-1", owner="ReplicaSet"))
+    begin(cluster)
+
+
+def test_a_replacement_rests_and_then_its_nodes_are_bought(cluster: Cluster) -> None:
+    """The old node is closed and marked, and stays until the other is up."""
+    too_large(cluster)
+    cluster.at(14.5)
+    assert ["gpu-1"] == cluster.names("NodeClaim")
+
+    cluster.at(16)
+    (new,) = cluster.claim().replaced_by
+    assert ["gpu-1", new] == sorted(cluster.names("NodeClaim"))
+    assert ((DISRUPTED_TAINT,), []) == (cluster.node().taints, going(cluster))
+    assert ("True", "Underutilized", "1 pod costs less on 1 new node, saves 16.00 USD/h") == cluster.condition(
+        "DisruptionReason"
+    )
+
+
+def test_what_no_longer_stands_after_the_rest_is_not_done(cluster: Cluster) -> None:
+    """A pod that must not be disrupted has come: nothing is bought and nothing marked."""
+    too_large(cluster)
+    cluster.at(10)
+    kept = {"karpenter.sh/do-not-disrupt": "true"}
+    cluster.put(pod("b", node="node-1", annotations=kept, limits={"cpu": "1"}))
+    cluster.at(60)
+
+    assert ["gpu-1"] == cluster.names("NodeClaim")
+    assert ((), ()) == (cluster.claim().replaced_by, cluster.node().taints)

@@ -72,8 +72,8 @@ class Replacing:
         olds = (self._state.claim(name) for name in claim.replaces)
         if any(old is not None and (old.is_deleting or claim.name in old.replaced_by) for old in olds):
             return
-        if all(self._state.claim(name) is None for name in claim.replaces):
-            # All that it was bought for is done.
+        if any(self._state.claim(name) is None for name in claim.replaces):
+            # Pods of one that is gone may be on their way.
             return
         if claim.node_name and any(moves(pod) for pod in self._state.pods_on(claim.node_name)):
             return
