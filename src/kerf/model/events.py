@@ -229,6 +229,12 @@ def replacing(claim: str, by: str, what: str) -> Occurrence:
     return _about("NodeClaim", claim, NORMAL, "Replacing", f"launching NodeClaim {by} in its place: {what}")
 
 
+def expires_too_soon(pool: str, after: str) -> Occurrence:
+    """Nodes of a pool are too old before they are ready."""
+    text = f"expireAfter {after} is over before a node is ready: its nodes go as soon as they are up"
+    return _about("NodePool", pool, WARNING, "ExpireAfterTooShort", text, 900)
+
+
 def price_cap_exceeded(claim: str, text: str) -> Occurrence:
     """A node that runs costs more than its pool allows by now."""
     message = f"{text}; no further node is bought at it, and this one is kept until its pods have a cheaper place"

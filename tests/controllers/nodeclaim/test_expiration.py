@@ -50,3 +50,15 @@ def test_a_pool_may_ask_for_replacements_first(cluster: Cluster) -> None:
 
     assert not cluster.claim().is_deleting
     assert ("True", "Expired") == cluster.condition("Drifted")[:2]
+
+
+def test_an_age_below_the_time_to_start_is_said_on_the_pool(cluster: Cluster) -> None:
+    """A claim that starts has its deadlines, and goes once it is up."""
+    cluster.put(pool())
+    cluster.claimed(expire_after_s=30, reached=("Launched",))
+    begin(cluster)
+    cluster.at(120)
+
+    assert not cluster.claim().is_deleting
+    said = "expireAfter 30s is over before a node is ready: its nodes go as soon as they are up"
+    assert [said] == cluster.said("ExpireAfterTooShort")

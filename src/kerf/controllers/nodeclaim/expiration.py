@@ -8,12 +8,14 @@ from collections.abc import Iterable
 
 from kerf.controllers.actuator import Actuator
 from kerf.controllers.runtime import DONE, Ports, Result
-from kerf.model.nodeclaim import DISRUPTION_REASON, TRUE, Condition, NodeClaim
+from kerf.model import events
+from kerf.model.nodeclaim import DISRUPTION_REASON, INITIALIZED, TRUE, Condition, NodeClaim
 from kerf.model.nodepool import EXPIRED
 from kerf.model.snapshot import Deleted, Event, Synced, Watched
 from kerf.model.times import duration_text
 from kerf.state import ClusterState
 
+_SOON_S = 10.0
 _AGAIN_S = 300.0
 """A pool may ask for replacements, and cease to."""
 _LONGEST_S = 86400.0
@@ -58,6 +60,10 @@ class Expiration:
         left_s = claim.created_s + claim.expire_after_s - self._ports.clock.now_s()
         if left_s > 0:
             return Result(min(left_s, _LONGEST_S))
+        if not claim.is_true(INITIALIZED):
+            # It has its deadlines, and would be bought again at once.
+            self._ports.recorder.record(events.expires_too_soon(claim.node_pool, duration_text(claim.expire_after_s)))
+            return Result(_SOON_S)
         why = f"expireAfter {duration_text(claim.expire_after_s)} is over"
         reason = Condition(DISRUPTION_REASON, TRUE, EXPIRED, why, self._ports.clock.now_s())
         await self._actuator.end(await self._ports.writer.update_node_claim_status(claim.with_condition(reason)))

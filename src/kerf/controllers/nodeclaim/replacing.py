@@ -6,15 +6,21 @@ no others.
 """
 
 from collections.abc import Iterable
+from functools import partial
 
 from kerf.controllers.actuator import Actuator
+from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
+from kerf.engine.disruption.handover import Handover, handover
 from kerf.engine.leaving import moves
+from kerf.engine.world import World
 from kerf.model.nodeclaim import INITIALIZED, REPLACED_BY, REPLACES, NodeClaim
 from kerf.model.snapshot import Event, Synced, Watched
 from kerf.state import ClusterState
 
 _AGAIN_S = 1.0
+_LOOK_S = 5.0
+"""Look again after so long at a node whose pods wait for nodes that are on their way."""
 
 
 class Replacing:
@@ -22,8 +28,8 @@ class Replacing:
 
     name = "replacing"
 
-    def __init__(self, state: ClusterState, ports: Ports, actuator: Actuator) -> None:
-        self._state, self._ports, self._actuator = state, ports, actuator
+    def __init__(self, state: ClusterState, ports: Ports, book: MarketBook, actuator: Actuator) -> None:
+        self._state, self._ports, self._book, self._actuator = state, ports, book, actuator
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """Claims that go for others; when one in their place changes, those that wait for it, and itself."""
@@ -51,9 +57,32 @@ class Replacing:
         if failed or not claim.replaced_by:
             await self._actuator.take_back(claim, self._why(failed))
             return DONE if not claim.replaced_by else Result(then=claim.replaced_by)
-        if all(self._is_up(name) for name in claim.replaced_by):
-            await self._actuator.end(claim)
+        if not all(self._is_up(name) for name in claim.replaced_by):
+            return DONE
+        found = await self._handover(claim)
+        # What has changed while it was decided is looked at again.
+        claim = self._state.claim(key)
+        if claim is None or claim.is_deleting or REPLACED_BY not in claim.annotations:
+            return DONE
+        if found == Handover.NOWHERE:
+            why = "the node stays: other pods have taken what was bought in its place, and nothing else has room"
+            await self._actuator.take_back(claim, why)
+            return Result(then=claim.replaced_by)
+        if found == Handover.COMING:
+            return Result(_LOOK_S)
+        await self._actuator.end(claim)
         return DONE
+
+    async def _handover(self, claim: NodeClaim) -> Handover:
+        """Where the pods of the claim's node can go. On nodes that no pod has come to yet they go as planned."""
+        news = (self._state.claim(name) for name in claim.replaced_by)
+        pods = (pod for new in news if new is not None for pod in self._state.pods_on(new.node_name))
+        node = self._state.node_of(claim)
+        if node is None or not any(moves(pod) for pod in pods):
+            return Handover.READY
+        snapshot = self._state.snapshot(self._ports.clock.now_s())
+        world = World(snapshot, await self._book.market(snapshot))
+        return await self._ports.deciding.run(partial(handover, world, node.name))
 
     def _is_coming(self, name: str) -> bool:
         claim = self._state.claim(name)

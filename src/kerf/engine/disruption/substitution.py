@@ -14,6 +14,7 @@ from kerf.engine.decide import decide
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import TakesPods
 from kerf.engine.disruption.relocation import may_receive
+from kerf.engine.leaving import with_leaving
 from kerf.engine.place.shapes import Kinds, Readings
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
@@ -167,9 +168,10 @@ class Substitutes:
     def _base(self) -> ClusterSnapshot:
         """The snapshot with those of the waiting pods that have a place on a node which takes others, too.
 
-        The others are bought for, or wait for a node that starts, with or without what is decided here.
+        Pods of nodes that go already wait. The others are bought for, or wait for a node that starts, with or without
+        what is decided here.
         """
-        snapshot = replace(self._world.snapshot, windows=(), windowed=(), cron_jobs=())
+        snapshot = with_leaving(replace(self._world.snapshot, windows=(), windowed=(), cron_jobs=()))
         if not snapshot.pending:
             return snapshot
         made = decide(World(snapshot, self._world.market), Options(with_bound=False))
@@ -231,13 +233,12 @@ class _Moves:
         slots: dict[Hashable, deque[tuple[int, PlacedPod | NodePlacement]]] = {}
         for placement in self._placed:
             slots.setdefault(self._kinds[placement.pod.pod], deque()).append((-1, placement))
-        others: list[list[PlacedPod]] = [[] for _ in self.launches]
+        # A pod of another node has its place elsewhere already, and is promised none here.
+        coming: list[list[PlacedPod]] = [[] for _ in self.launches]
         for at, launch in enumerate(self.launches):
             for placed in launch.pods:
                 if placed.pod in self._kinds:
                     slots.setdefault(self._kinds[placed.pod], deque()).append((at, placed))
-                else:
-                    others[at].append(placed)
         places: dict[str, tuple[NodePlacement, ...]] = {}
         fed: dict[str, tuple[str, ...]] = {}
         fed_by: list[list[tuple[str, str]]] = [[] for _ in self.launches]
@@ -248,7 +249,7 @@ class _Moves:
                 if isinstance(slot, NodePlacement):
                     here.append(NodePlacement(replace(slot.pod, pod=pod.key), slot.node))
                 else:
-                    others[at].append(replace(slot, pod=pod.key))
+                    coming[at].append(replace(slot, pod=pod.key))
                     launches.add(at)
             places[each.node.name] = tuple(sorted(here, key=lambda place: place.pod.pod))
             fed[each.node.name] = tuple(self.launches[at].name for at in sorted(launches))
@@ -258,10 +259,10 @@ class _Moves:
         bound = tuple(
             replace(
                 launch,
-                pods=tuple(others[at]),
+                pods=tuple(coming[at]),
                 replaces=tuple(claim for claim, _ in fed_by[at]),
                 follow=REPLAY,
-                cause=TakesPods(len(others[at]), tuple(Name(node) for _, node in fed_by[at])),
+                cause=TakesPods(len(coming[at]), tuple(Name(node) for _, node in fed_by[at])),
             )
             for at, launch in enumerate(self.launches)
         )
