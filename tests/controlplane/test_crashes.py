@@ -82,9 +82,10 @@ UNTRIED = (
     "create selfsubjectaccessreviews",
     "patch nodes: hami.io/node-handshake",
     "patch nodepools/status: NodeRegistrationHealthy=True",
+    "patch nodepools: karpenter.sh/nodepool-hash",
 )
 """The first changes nothing, the second is HAMi's device plugin saying every half a minute that it is alive, and the
-third is written once for each pool, of which all tests here have the same."""
+others are written once for each pool, of which all tests here have the same."""
 
 
 class Lives:
