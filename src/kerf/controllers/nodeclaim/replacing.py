@@ -82,7 +82,8 @@ class Replacing:
             return Handover.READY
         snapshot = self._state.snapshot(self._ports.clock.now_s())
         world = World(snapshot, await self._book.market(snapshot))
-        return await self._ports.deciding.run(partial(handover, world, node.name))
+        # Of a fleet hundreds ask at once, and none of them must keep pods that wait from their plan.
+        return await self._ports.deciding.run(partial(handover, world, node.name), is_urgent=False)
 
     def _is_coming(self, name: str) -> bool:
         claim = self._state.claim(name)
