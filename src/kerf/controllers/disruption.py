@@ -1,7 +1,7 @@
 """Takes nodes away: asks each method in turn, waits, looks again, then acts; the first plan wins.
 
-As in Karpenter a decision rests fifteen seconds and must come out the same again, because pods that were just created
-may be on their way to the very node.
+As in Karpenter a decision rests fifteen seconds, because pods that were just created may be on their way to the very
+node. Then it must come out the same again; one that buys nodes is put to the rules again instead.
 """
 
 from collections.abc import Iterable, Sequence

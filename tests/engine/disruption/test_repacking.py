@@ -12,7 +12,7 @@ from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.repacking import propose
 from kerf.engine.explain.disruption import explained
 from kerf.engine.world import World
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN
 from kerf.model.market import Market
 from kerf.model.nodeclaim import REPLACES
@@ -141,6 +141,16 @@ def test_a_group_is_not_torn_apart() -> None:
     pods = [serving("big", "a", 3, labels={POD_GROUP: "g", POD_GROUP_MIN: "2"})]
 
     assert first(a_cluster([free_pool()], [node("big", "m5.4xlarge", 16)], pods)) is None
+
+
+def test_what_pods_prefer_is_bought_for_unless_it_is_ignored() -> None:
+    """With the policy Ignore a pod that would rather run on the larger type gets the cheaper one."""
+    wish = 1, Requirements([Requirement.of(INSTANCE_TYPE, "In", ["m5.2xlarge"])])
+    held = a_cluster([free_pool()], [node("big", "m5.4xlarge", 16)], [serving("big", "a", 3, preferred=(wish,))])
+    ignoring = next(propose(World(held, LARGE, ignores_preferences=True), may_go(held)), None)
+
+    assert (["big"], ["m5.2xlarge"]) == changes(first(held))
+    assert (["big"], ["m5.xlarge"]) == changes(ignoring)
 
 
 def spot(name: str) -> tuple[Any, Any]:

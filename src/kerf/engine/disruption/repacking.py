@@ -69,7 +69,7 @@ def _is_settled(candidate: Candidate, world: World) -> bool:
     return all(group_of(pod) is None for pod in candidate.pods)
 
 
-class _Wasted:
+class _Judged:
     """A candidate, what an hour of it costs beyond what its pods are worth, and what these lose when they move."""
 
     def __init__(self, world: World, candidate: Candidate, worths: dict[str, int]) -> None:
@@ -94,7 +94,7 @@ class _Wasted:
         return (-self.waste_micro * MILLION // of_node(self.candidate.pods), self.candidate.node.name)
 
 
-def _judged(world: World, candidates: Sequence[Candidate]) -> list[_Wasted]:
+def _judged(world: World, candidates: Sequence[Candidate]) -> list[_Judged]:
     """All of them, the most wasted first; none where nothing is known of prices."""
     pods = [pod for each in candidates for pod in each.pods]
     if not pods or not world.market.types:
@@ -105,10 +105,10 @@ def _judged(world: World, candidates: Sequence[Candidate]) -> list[_Wasted]:
         return []
     by_first = {each.pod: each.nano for each in bound.worths}
     worths = {pod.key: by_first.get(shape.pods[0].key, 0) for shape in shapes for pod in shape.pods}
-    return sorted((_Wasted(world, each, worths) for each in candidates), key=lambda each: each.order)
+    return sorted((_Judged(world, each, worths) for each in candidates), key=lambda each: each.order)
 
 
-def _best(world: World, judged: Sequence[_Wasted]) -> Substitution | None:
+def _best(world: World, judged: Sequence[_Judged]) -> Substitution | None:
     """The best of those that are wasted most, of half as many, and so on; else of others; else of single ones.
 
     All are tried together first where most are wasted: what the others keep would be missing beside the rest.
@@ -119,16 +119,9 @@ def _best(world: World, judged: Sequence[_Wasted]) -> Substitution | None:
     together = _within(world, judged) if len(wasted) > len(judged) // 2 else []
     sizes = [len(first) >> power for power in range(len(first).bit_length() - 1)]
     best: tuple[float, Substitution] | None = None
-    # A try costs a look at all nodes and at the pods that move: on a large fleet there are few, and three at least.
-    work, tries = 0, 0
-
-    def is_spent(chosen: Sequence[_Wasted]) -> bool:
-        nonlocal work, tries
-        work, tries = work + len(world.snapshot.nodes) + sum(len(each.candidate.pods) for each in chosen), tries + 1
-        return work > _MOST_WORK and tries > _FEWEST_TRIES
-
+    work = _Work(world)
     for chosen in (*([together] if len(together) > len(first) else []), *(first[:size] for size in sizes)):
-        if is_spent(chosen):
+        if not work.allows(chosen):
             break
         gain, found = _tried(substitutes, balance, chosen)
         if found is None:
@@ -141,7 +134,7 @@ def _best(world: World, judged: Sequence[_Wasted]) -> Substitution | None:
         return best[1]
     several = (window for window in others[:_MOST_WINDOWS] if len(window) > 1)
     for chosen in (*several, *([each] for each in wasted[:_MOST_ALONE])):
-        if is_spent(chosen):
+        if not work.allows(chosen):
             break
         _, found = _tried(substitutes, balance, chosen)
         if found is not None:
@@ -149,9 +142,22 @@ def _best(world: World, judged: Sequence[_Wasted]) -> Substitution | None:
     return None
 
 
-def _windows(world: World, wasted: Sequence[_Wasted]) -> list[list[_Wasted]]:
+class _Work:
+    """Counts what tries cost: a look at all nodes and at the pods that move. Of a large fleet there are few."""
+
+    def __init__(self, world: World) -> None:
+        self._nodes, self._spent, self._tries = len(world.snapshot.nodes), 0, 0
+
+    def allows(self, chosen: Sequence[_Judged]) -> bool:
+        """Whether one more try may be made; counts it."""
+        self._tries += 1
+        self._spent += self._nodes + sum(len(each.candidate.pods) for each in chosen)
+        return self._tries <= _FEWEST_TRIES or self._spent <= _MOST_WORK
+
+
+def _windows(world: World, wasted: Sequence[_Judged]) -> list[list[_Judged]]:
     """As many at a time as the budgets allow, the most wasted first; the first few of these."""
-    found: list[list[_Wasted]] = []
+    found: list[list[_Judged]] = []
     left = list(wasted)
     while left and len(found) <= _MOST_WINDOWS:
         window = _within(world, left)
@@ -163,12 +169,12 @@ def _windows(world: World, wasted: Sequence[_Wasted]) -> list[list[_Wasted]]:
     return found
 
 
-def _within(world: World, wasted: Sequence[_Wasted]) -> list[_Wasted]:
+def _within(world: World, wasted: Sequence[_Judged]) -> list[_Judged]:
     allowance = Allowance(world.snapshot, UNDERUTILIZED)
     return [each for each in wasted if allowance.take(each.candidate.pool.name)]
 
 
-def _tried(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Wasted]) -> tuple[float, Substitution | None]:
+def _tried(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Judged]) -> tuple[float, Substitution | None]:
     """What is gained by these nodes' end while their pods run, and how; None where nothing is.
 
     Nodes that would be bought again as they are stay, and others fill them: that moves fewer pods.
@@ -185,7 +191,7 @@ def _tried(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Wasted]
     return gain, found
 
 
-def _gained(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Wasted]) -> tuple[float, Substitution | None]:
+def _gained(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Judged]) -> tuple[float, Substitution | None]:
     victims = [each.candidate for each in wasted]
     found = substitutes.of(victims, must_save=True)
     if found is None or not balance.allows(victims, found.saved_micro):
@@ -198,7 +204,7 @@ def _gained(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Wasted
     return (0.0, None) if gain <= 0 or is_noise else (gain, found)
 
 
-def _without_mirrored(wasted: Sequence[_Wasted], found: Substitution) -> list[_Wasted]:
+def _without_mirrored(wasted: Sequence[_Judged], found: Substitution) -> list[_Judged]:
     """Those for which no node of their own kind is bought; of equals the least wasted stay."""
     mirrored = Counter(
         (each.node_pool, each.offering.instance_type, each.offering.capacity_type) for each in found.launches

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from kerf.engine.buy.options import Options
+from kerf.engine.buy.options import IGNORE, RESPECT, Options
 from kerf.engine.decide import decide
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import TakesPods
@@ -19,7 +19,7 @@ from kerf.engine.place.shapes import Kinds, Readings
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.causes import Cause, Name
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.instancetypes import SPOT
 from kerf.model.nodeclaim import DISRUPTED_TAINT, REPLACED_BY
 from kerf.model.plan import REPLAY, Deletion, Launch, NodePlacement, PlacedPod
@@ -84,6 +84,7 @@ class Substitutes:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._options = Options(with_bound=False, preferences=IGNORE if world.ignores_preferences else RESPECT)
 
     def of(self, victims: Sequence[Candidate], *, must_save: bool = False) -> Substitution | None:
         """What holds all pods of these nodes that are planned for; None where some pod would find no place.
@@ -97,7 +98,7 @@ class Substitutes:
         if must_save and any(pod.key not in keys for each in victims for pod in each.pods):
             # Of some pods no plan is made beforehand: they are not moved to save money.
             return None
-        made = decide(world, Options(with_bound=False))
+        made = decide(world, self._options)
         placed = {each.pod.pod: each for each in made.placements if each.pod.pod in keys}
         closed = {node.name for node in self._base.nodes if not may_receive(node, self._base)}
         if made.relabels or made.evictions or any(each.node in closed for each in placed.values()):
@@ -144,7 +145,7 @@ class Substitutes:
 
     def _of_types(self, launch: Launch, kept: tuple[str, ...]) -> Launch:
         types = Requirement.of(INSTANCE_TYPE, "In", (launch.offering.instance_type, *kept))
-        requirements = launch.requirements.intersect(type(launch.requirements)([types]))
+        requirements = launch.requirements.intersect(Requirements([types]))
         return replace(launch, alternatives=kept, requirements=requirements)
 
     def _price(self, launch: Launch, name: str) -> int:
@@ -174,7 +175,7 @@ class Substitutes:
         snapshot = with_leaving(replace(self._world.snapshot, windows=(), windowed=(), cron_jobs=()))
         if not snapshot.pending:
             return snapshot
-        made = decide(World(snapshot, self._world.market), Options(with_bound=False))
+        made = decide(World(snapshot, self._world.market, self._world.ignores_preferences), self._options)
         homes = {each.pod.pod: each.node for each in made.placements}
         waiting = (pod for pod in snapshot.pending if self._takes(homes.get(pod.key, ""), snapshot))
         return replace(snapshot, pending=tuple(waiting))
