@@ -16,9 +16,11 @@ from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, LAUNCHED, READY, R
 from kerf.model.nodepool import Budget, Disruption
 from kerf.model.pods import RUNNING, Pod
 from kerf.model.quantities import CPU, MEMORY, PODS
-from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot, Watched
 from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
-from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type
+from kerf.sharing.hami.records import ALLOCATED, NODE, REGISTER, register_annotation
+from kerf.sharing.registry import FAMILIES, family_named
+from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
 
 MARKET: Market = a_market(
     *(
@@ -28,7 +30,7 @@ MARKET: Market = a_market(
 )
 """Three sizes at one price a core, by names that the catalogue of AWS has, too."""
 _ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
-_TYPE = "m5.xlarge"
+_TYPE, _GPU_TYPE = "m5.xlarge", "g5.12xlarge"
 _STAGES = (LAUNCHED, REGISTERED, INITIALIZED, READY, CONSOLIDATABLE)
 _POOLS = 10
 # No node has the label any more: pods that ask for it run on and fit nowhere else, however much room there is.
@@ -310,9 +312,9 @@ def _pool(number: int) -> str:
     return f"pool-{number % _POOLS}"
 
 
-def _node(number: int, selector: dict[str, str]) -> ClusterNode:
+def _node(number: int, selector: dict[str, str], zone: str = _ZONES[0]) -> ClusterNode:
     name, pool = f"node-{number:05}", _pool(number)
-    node = a_node(name, pool=pool, instance_type=_TYPE)
+    node = a_node(name, pool=pool, instance_type=_TYPE, labels={ZONE: zone})
     claim = a_claim(f"claim-{number:05}", pool=pool, node_name=name, instance_type=_TYPE, reached=_STAGES)
     pod = a_pod(f"pod-{number:05}", node_name=name, phase=RUNNING, cpu=1, memory="1Gi", selector=selector)
     return ClusterNode(node, claim, (pod,))
@@ -327,3 +329,59 @@ def _gpu_node(number: int) -> ClusterNode:
     pod = a_pod(f"pod-{number:05}", node_name=name, phase=RUNNING, cpu=f"{100 + number % 50}m", memory="1Gi")
     cards = tuple(replace(_FULL, id=f"GPU-{number:05}-{index}", index=index) for index in range(4))
     return ClusterNode(node, claim, (pod,), cards, "hami")
+
+
+def fleet(nodes: int, pods_each: int = 20, shapes: int = 200) -> tuple[list[Watched], Market]:
+    """The objects of nodes of ten pools in three zones that are full, and what is sold.
+
+    Nine pools have pods of many shapes that spread over the zones, one has four cards a node and pods with slices.
+    Every node may go as far as its pool is concerned, and its pods fit nowhere else.
+    """
+    disruption = Disruption(budgets=(Budget("10%"),), consolidate_after_s=0)
+    found: list[Watched] = [a_pool(_pool(number), disruption=disruption) for number in range(_POOLS)]
+    asked = []
+    for number in range(shapes):
+        labels = {"app": f"app-{number:03}"}
+        even = TopologySpreadConstraint(ZONE, 1, Requirements.of_labels(labels))
+        asked.append(a_pod("", cpu=f"{4_000 // pods_each}m", memory="64Mi", labels=labels, spread=(even,)))
+    plain = 0
+    for number in range(nodes):
+        held = _node(number, {}, zone=_ZONES[plain % 3]) if number % _POOLS else _sliced(number)
+        pods: Iterable[Pod] = held.pods
+        if number % _POOLS:
+            # Whole rounds of the zones, one shape after the other, so each is evenly spread.
+            firsts = (asked[(plain // 3 * pods_each + at) % shapes] for at in range(pods_each))
+            pods = (replace(first, name=f"{held.name}-{at}", uid=f"{number}-{at}") for at, first in enumerate(firsts))
+            plain += 1
+        found += (replace(pod, node_name=held.name, phase=RUNNING) for pod in pods)
+        provider_id = f"fake:///{held.name}"
+        assert held.node is not None
+        assert held.claim is not None
+        found += (replace(held.node, provider_id=provider_id), replace(held.claim, provider_id=provider_id))
+    gpu = an_instance_type(_GPU_TYPE, cpu=4, memory="32Gi", devices=cards(4, model="A10G"), price="4.00")
+    return found, replace(MARKET, types=tuple(sorted((*MARKET.types, gpu), key=lambda kind: kind.name)))
+
+
+def _sliced(number: int) -> ClusterNode:
+    """A node of HAMi with four cards, four slices on each."""
+    name, pool = f"node-{number:05}", _pool(number)
+    shapes = family_named("hami", FAMILIES).predict(cards(4), {}, {})
+    amounts: dict[str, str | int] = {CPU: 4, MEMORY: "32Gi", PODS: 58, NVIDIA_GPU: 40}
+    register = {REGISTER: register_annotation(shapes)}
+    node = a_node(name, pool=pool, instance_type=_GPU_TYPE, labels=HAMI, allocatable=amounts, annotations=register)
+    claim = a_claim(
+        f"claim-{number:05}", pool=pool, node_name=name, instance_type=_GPU_TYPE, reached=_STAGES, labels=HAMI
+    )
+    pods = tuple(
+        a_pod(
+            f"{name}-{at}",
+            cpu="250m",
+            memory="1Gi",
+            gpu=1,
+            gpumem=5_000,
+            annotations={NODE: name, ALLOCATED: f"gpu-{at // 4},NVIDIA,5000,0:;"},
+            uid=f"{number}-{at}",
+        )
+        for at in range(16)
+    )
+    return ClusterNode(node, claim, pods)

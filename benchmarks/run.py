@@ -176,6 +176,7 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "equal": partial(apart, "bench_plans", "equal", 300),
         "kinds": partial(apart, "bench_plans", "kinds", 300),
         "beside": partial(apart, "bench_plans", "beside", 300),
+        "changes": partial(apart, "bench_changes", "changes", 300),
         "openb": openb,
         "replay-day": partial(replay, "day", 900),
         "replay-weeks": partial(replay, "weeks", 1800),

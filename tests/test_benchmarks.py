@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bench_openb, bench_plans, bench_repacking, bench_replay, run
+from benchmarks import bench_changes, bench_openb, bench_plans, bench_repacking, bench_replay, run
 from benchmarks.baselines import by_score, karpenter
 from benchmarks.bench_decisions import SETS
 from benchmarks.boundcheck import PodRow, TypeRow
@@ -142,6 +142,16 @@ def test_each_plan_runs_and_has_a_range(name: str, sizes: tuple[int, ...]) -> No
     figures = dict(bench_plans.SETS[name](*sizes))
 
     assert {re.sub(r"\d+", "N", figure) for figure in figures if not figure.endswith("_loops")} <= known
+
+
+def test_changes_run_and_have_ranges() -> None:
+    """On a fleet of a few nodes."""
+    ranges = tomllib.loads(Path(run.__file__).with_name("ranges.toml").read_text(encoding="utf-8"))
+    known = {re.sub(r"\d+", "N", figure) for figure in ranges}
+
+    figures = dict(bench_changes.changes(20, 8))
+
+    assert {re.sub(r"\d+", "N", figure) for figure in figures} <= known
 
 
 def _asking(count: int, percent: int) -> list[PodRow]:

@@ -18,6 +18,7 @@ from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import Ports, Result
 from kerf.engine.buy.options import IGNORE
 from kerf.engine.decide import decide
+from kerf.engine.disruption.asked import Asked, Repacks
 from kerf.engine.disruption.budgets import Census
 from kerf.engine.disruption.candidates import Candidate, candidates
 from kerf.engine.disruption.causes import Blocked
@@ -81,12 +82,13 @@ class DisruptionController:
         # A command that buys nodes, with what it was decided from, and since when it rests. On a busy cluster the next
         # decision is another one, as a rule: this one is put to the rules again after its rest, as in Karpenter.
         self._kept: tuple[Command, World, float] | None = None
-        # When cheaper nodes are looked for again, after a look that found none.
-        self._repacks_s = float("-inf")
+        self._repacks = Repacks(settings.repack_s)
         # How many commands in a row did not stand.
         self._dropped = 0
         # Until when the cluster as it is at a version needs no second look.
         self._settled: tuple[int, float] = (-1, 0)
+        # What looks so far have found of nodes whose pods fit nowhere else.
+        self._asked = Asked()
         # When all nodes were looked at last.
         self._looked_s = float("-inf")
 
@@ -130,12 +132,12 @@ class DisruptionController:
         if command is None or world is None:
             self._resting, self._dropped = None, 0
             until_s = now + self._settings.settled_s
-            if now < self._repacks_s:
-                until_s = min(until_s, self._repacks_s)
-            else:
-                self._repacks_s = now + self._settings.repack_s
+            if self._repacks.are_due(snapshot):
+                self._repacks.found_none(snapshot)
+            elif now < self._repacks.next_s:
+                until_s = min(until_s, self._repacks.next_s)
             # What has changed while it was decided has not been looked at.
-            self._settled = (version, until_s)
+            self._settled = (version, until_s if self._asked.is_through else now)
             return poll
         if command.launches:
             self._kept = (command, world, now)
@@ -206,8 +208,8 @@ class DisruptionController:
             """Where the next plan puts pods, those included for which windows, runs and requests keep room."""
             return decide(coming, options_of(self._settings)).placements
 
-        repacks = snapshot.taken_at_s >= self._repacks_s
-        work = partial(first_command, world, found, placements, repacks=repacks)
+        repacks = self._repacks.are_due(snapshot)
+        work = partial(first_command, world, found, placements, repacks=repacks, asked=self._asked)
         command, held = await self._ports.deciding.run(work)
         self._tell(held)
         return command, world
@@ -225,7 +227,7 @@ def _measure(found: Sequence[Candidate], snapshot: ClusterSnapshot) -> None:
         REASON_DRIFTED: sum(1 for each in found if each.drift),
         REASON_UNHEALTHY: sum(1 for each in found if each.unhealthy),
     }
-    census = Census(snapshot)
+    census = Census.of(snapshot)
     for reason, number in eligible.items():
         DISRUPTION_ELIGIBLE.labels(reason.lower()).set(number)
         for pool in snapshot.node_pools:

@@ -24,6 +24,8 @@ from kerf.model.rejections import (
 )
 from kerf.model.snapshot import ClusterSnapshot
 
+_UNMOVABLE = "unmovable"
+
 
 def heeded(pods: Iterable[Pod], snapshot: ClusterSnapshot) -> tuple[tuple[Refusal, ...], list[Pod]]:
     """Refusals of the pods that a scheduler has rejected, and the pods to plan for, without the nodes they may not use.
@@ -73,10 +75,19 @@ def resumed_at(pods: Iterable[Pod], now_s: float) -> tuple[str, ...]:
 def unmovable(snapshot: ClusterSnapshot) -> frozenset[Workload]:
     """Workloads of which a pod was rejected: where the plan sees room for their pods, their scheduler may see none.
 
-    Moved, they would be rejected again, and their node bought again. Cost: linear in the pods.
+    Moved, they would be rejected again, and their node bought again. Cost: linear in nodes, and in the pods that wait
+    or are on nodes that were not looked at before.
     """
-    bound = (pod for node in snapshot.nodes for pod in node.pods)
-    noted = (pod for pods in (bound, snapshot.pending) for pod in pods if REJECTED in pod.annotations)
+    found = _rejected(snapshot.pending)
+    for node in snapshot.nodes:
+        if _UNMOVABLE not in node.findings:
+            node.findings[_UNMOVABLE] = None, _rejected(node.pods)
+        found |= node.findings[_UNMOVABLE][1]
+    return found
+
+
+def _rejected(pods: Iterable[Pod]) -> frozenset[Workload]:
+    noted = (pod for pod in pods if REJECTED in pod.annotations)
     return frozenset(workload_of(pod) for pod in noted if rejection_of(pod) is not None)
 
 

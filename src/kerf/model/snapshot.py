@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from kerf.model.causes import Cause
 from kerf.model.cronjobs import CronJob
@@ -195,10 +196,9 @@ def key_of(value: Watched) -> tuple[str, str]:
     return type(value).__name__, f"{namespace}/{value.name}" if namespace else value.name
 
 
-def _related(pods: Iterable[Pod]) -> tuple[PodSpec, ...]:
+def _related(pods: Iterable[Pod]) -> dict[int, PodSpec]:
     # By identity: decode interns specs, and hashing one is slow.
-    found = {id(pod.spec): pod.spec for pod in pods if pod.spec.is_related and not pod.is_ended}
-    return tuple(found.values())
+    return {id(pod.spec): pod.spec for pod in pods if pod.spec.is_related and not pod.is_ended}
 
 
 @dataclass(frozen=True, repr=False)
@@ -208,6 +208,7 @@ class ClusterNode(Large):
     A claim without a node is capacity on its way: `node` is None, and the devices are those predicted at its launch.
     `family` is the sharing family that owns the cards; empty when there are none. `problem` is why its cards cannot
     be planned with (two families on one node, a register that cannot be read); None when they can.
+    What is worked out of it is kept with it: a node stays the same in many snapshots, and each of them asks.
     `reserved` maps pods that hold devices here without being bound (HAMi writes before it binds).
     """
 
@@ -219,40 +220,52 @@ class ClusterNode(Large):
     problem: Cause | None = None
     devices_observed: bool = False
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The node's name, or the claim's while there is no node."""
         return self.node.name if self.node is not None else self.claim.name if self.claim is not None else ""
 
-    @property
+    @cached_property
     def labels(self) -> Mapping[str, str]:
         """Labels of the node, with those that its claim will give it as long as it has not."""
         held = self.node.labels if self.node is not None else {}
         return held if self.is_registered or self.claim is None else {**held, **self.claim.labels}
 
     @cached_property
-    def related(self) -> tuple[PodSpec, ...]:
-        """The specs of pods here whose place depends on other pods, each once. A node stays the same in many snapshots,
-        and each of them asks."""
+    def related(self) -> Mapping[int, PodSpec]:
+        """The specs of pods here whose place depends on other pods, each once, by `id`."""
         return _related(self.pods)
 
     @cached_property
+    def opportunistic(self) -> tuple[Pod, ...]:
+        """The opportunistic pods here that have not ended."""
+        return tuple(pod for pod in self.pods if pod.is_opportunistic and not pod.is_ended)
+
+    @cached_property
+    def findings(self) -> dict[str, tuple[Any, Any]]:
+        """What was worked out of this node alone: by its name what it rests on beside the node, and what was found.
+
+        For those who would work it out again for each snapshot: see `engine.place.noderooms`.
+        """
+        return {}
+
+    @cached_property
     def daemons(self) -> tuple[Pod, ...]:
-        """The pods of DaemonSets here; kept as `related` is."""
+        """The pods of DaemonSets here."""
         owned = (pod for pod in self.pods if pod.owner is not None and pod.owner.kind == "DaemonSet")
         return tuple(pod for pod in owned if not pod.is_ended)
 
-    @property
+    @cached_property
     def is_registered(self) -> bool:
         """Whether the node bears labels and taints as its claim promises: it does once it is adopted."""
         return self.node is not None and (self.claim is None or self.claim.is_true(REGISTERED))
 
-    @property
+    @cached_property
     def is_initialized(self) -> bool:
         """Whether pods can use all of it: its claim says so, or it has none."""
         return self.claim is None or self.claim.is_true("Initialized")
 
-    @property
+    @cached_property
     def is_deleting(self) -> bool:
         """Whether the node or its claim is on the way out; or is to go once the nodes in its place are up, as one that
         Karpenter has marked for deletion."""
@@ -307,14 +320,21 @@ class ClusterSnapshot(Large):
     leaving: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @cached_property
+    def findings(self) -> dict[str, Any]:
+        """What several parts of a decision would each work out of the whole snapshot, by its name."""
+        return {}
+
+    @cached_property
     def related(self) -> tuple[PodSpec, ...]:
         """The specs of waiting and running pods whose place depends on other pods, each once. Linear in pods.
 
         Those of DaemonSets are among them: a node that is bought gets their pods before any other.
         """
-        found = {id(spec): spec for node in self.nodes for spec in node.related}
-        found.update((id(spec), spec) for spec in _related(self.pending))
-        found.update((id(spec), spec) for spec in _related(each.pod for each in self.daemon_sets))
+        found: dict[int, PodSpec] = {}
+        for node in self.nodes:
+            found.update(node.related)
+        found.update(_related(self.pending))
+        found.update(_related(each.pod for each in self.daemon_sets))
         return tuple(found.values())
 
     @cached_property

@@ -10,6 +10,7 @@ from kerf.engine.explain.disruption import obstacle_text
 from kerf.model.constraints import Requirement, Requirements
 from kerf.model.nodeclaim import DISRUPTED_TAINT, DO_NOT_DISRUPT
 from kerf.model.pods import Owner, PodDisruptionBudget
+from kerf.model.snapshot import ClusterNode
 from kerf.testing.builders import NOON_S, a_pod
 from tests.engine.disruption.clusters import a_cluster, free_pool, on, ours
 
@@ -19,7 +20,7 @@ PROTECTED = {DO_NOT_DISRUPT: "true"}
 def why_not(*pods: Any, node: Any = None, **given: Any) -> str:
     """What forbids to disrupt node `a`."""
     held, claim = node or ours("a")
-    cause = Obstacles(a_cluster([free_pool()], [(held, claim)], pods, **given)).of(held, pods)
+    cause = Obstacles(a_cluster([free_pool()], [(held, claim)], pods, **given)).of(ClusterNode(held, claim, pods))
     return obstacle_text(cause) if cause is not None else ""
 
 

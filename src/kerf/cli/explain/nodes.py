@@ -95,7 +95,7 @@ def _conditions(node: ClusterNode) -> list[Json]:
 
 def _budgets(node: ClusterNode, read: ReadInput) -> dict[str, int | None]:
     """How many nodes of its pool may go now, by reason; None: any number."""
-    pool, census = read.snapshot.pool(pool_of(node)), Census(read.snapshot)
+    pool, census = read.snapshot.pool(pool_of(node)), Census.of(read.snapshot)
     return {} if pool is None else {reason: census.allowed(pool, reason) for reason in (EMPTY, UNDERUTILIZED)}
 
 

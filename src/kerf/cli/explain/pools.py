@@ -83,7 +83,7 @@ class _Pool:
     @cached_property
     def may_go(self) -> dict[str, int | None]:
         """How many nodes the budgets let go now, by reason; None: any number."""
-        census = Census(self.read.snapshot)
+        census = Census.of(self.read.snapshot)
         return {reason: census.allowed(self.pool, reason) for reason in (EMPTY, UNDERUTILIZED)}
 
 

@@ -7,6 +7,7 @@ A reservation counts by its id alone, whichever pool or type takes of it. Karpen
 still be bought by (pkg/controllers/provisioning/scheduling/reservationmanager.go); here a node takes of one.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from kerf.engine.supply.offered import OfferedType
@@ -14,9 +15,10 @@ from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.constraints import RESERVATION
 from kerf.model.market import Market
+from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.promises import offering_of, planned_type
-from kerf.model.quantities import COST_PER_HOUR, NODES, RESERVED_PREFIX, Resources
+from kerf.model.quantities import COST_PER_HOUR, NODES, NOTHING, RESERVED_PREFIX, Resources
 from kerf.model.snapshot import ClusterNode
 
 
@@ -27,25 +29,26 @@ def usage(world: World) -> dict[str, Resources]:
     """
     pools, nodes = world.snapshot.node_pools, world.snapshot.nodes
     priced = {pool.name for pool in pools if pool.limits is not None and COST_PER_HOUR in pool.limits}
+    claimed = [(node, node.claim) for node in nodes if node.claim is not None]
+    # Most nodes of a pool are of few types.
+    equal = Counter((claim.node_pool, _counted(claim, node, world.market)) for node, claim in claimed)
     used: dict[str, Resources] = {}
-    for node in nodes:
-        if node.claim is None:
-            continue
-        pool = node.claim.node_pool
-        used[pool] = used.get(pool, Resources()) + _counted(node, world.market) + {NODES: 1}
-        if pool in priced:
-            used[pool] = used[pool] + {COST_PER_HOUR: present_price(node, world.supply)}
+    for (pool, counted), number in equal.items():
+        used[pool] = used.get(pool, NOTHING) + (counted + {NODES: 1}) * number
+    for node, claim in claimed if priced else ():
+        if claim.node_pool in priced:
+            price = present_price(node, world.supply)
+            used[claim.node_pool] = used[claim.node_pool] + {COST_PER_HOUR: price}
     return used
 
 
-def _counted(node: ClusterNode, market: Market) -> Mapping[str, int]:
-    claim = node.claim
-    if claim is not None and claim.capacity:
+def _counted(claim: NodeClaim, node: ClusterNode, market: Market) -> Resources:
+    if claim.capacity:
         return claim.capacity
-    kind = market.find(planned_type(claim), claim.node_class) if claim is not None else None
+    kind = market.find(planned_type(claim), claim.node_class)
     if kind is not None:
         return kind.capacity
-    return node.node.capacity if node.node is not None else {}
+    return node.node.capacity if node.node is not None else NOTHING
 
 
 def reserved(world: World) -> dict[str, int]:

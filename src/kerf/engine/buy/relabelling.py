@@ -137,11 +137,11 @@ def _parts(spot: NodeRoom, world: World) -> tuple[NodePool, InstanceType] | None
 
 def _changes(spot: NodeRoom, room: Room, world: World) -> Iterator[_Option]:
     """The node as it would be under each set of other labels; nothing where a pod uses a card of the room."""
-    parts, families = _parts(spot, world), world.supply.families
     is_idle = bool(room.devices) and all(device.is_idle and device.healthy for device in room.devices)
-    if parts is None or not is_idle:
+    parts = _parts(spot, world) if is_idle else None
+    if parts is None:
         return
-    pool, kind = parts
+    (pool, kind), families = parts, world.supply.families
     before = with_parts(Resources(), spot.target.family, room.devices)
     free, held = room.free.without(before), spot.cluster_node.labels
     for labels in _other_labels(pool, held, kind.devices):

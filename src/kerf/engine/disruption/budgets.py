@@ -18,6 +18,8 @@ _MACROS = {
     "@annually": "0 0 1 1 *",
 }
 
+_CENSUS = "census"
+
 
 class Census:
     """The nodes of each pool, counted once for a snapshot; those on their way count for nothing yet.
@@ -38,6 +40,14 @@ class Census:
                 self._up[pool] += stays
                 self._leaving[pool] += held.is_deleting
                 self._going[pool] += held.is_deleting or (held.is_initialized and not held.node.is_ready)
+
+    @classmethod
+    def of(cls, snapshot: ClusterSnapshot) -> "Census":
+        """That of the snapshot, counted when it is first asked for."""
+        if _CENSUS not in snapshot.findings:
+            snapshot.findings[_CENSUS] = cls(snapshot)
+        found: Census = snapshot.findings[_CENSUS]
+        return found
 
     def allowed(self, pool: NodePool, reason: str) -> int | None:
         """How many more nodes of the pool may be disrupted now for a reason; None means any number.
@@ -87,7 +97,7 @@ class Allowance:
     """What the budgets still allow while a plan is made; each pool is asked once."""
 
     def __init__(self, snapshot: ClusterSnapshot, reason: str) -> None:
-        census = Census(snapshot)
+        census = Census.of(snapshot)
         self._left = {pool.name: census.allowed(pool, reason) for pool in snapshot.node_pools}
         self._taken = Counter[str]()
 

@@ -13,6 +13,9 @@ from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
+_MOVING = "moving"
+_CANDIDATE = "candidate"
+
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
@@ -48,10 +51,10 @@ def candidates(snapshot: ClusterSnapshot) -> tuple[tuple[Candidate, ...], tuple[
         candidate = candidate_of(held, snapshot)
         if candidate is None:
             continue
-        cause = obstacles.of(candidate.node, held.pods)
+        cause = obstacles.of(held)
         if cause is None:
             found.append(candidate)
-        elif candidate.is_forced and obstacles.of(candidate.node, ()) is None:
+        elif candidate.is_forced and obstacles.of_empty(candidate.node) is None:
             found.append(replace(candidate, is_quiet=False))
         else:
             blocked.append(Blocked(Name(candidate.node.name), cause))
@@ -60,11 +63,20 @@ def candidates(snapshot: ClusterSnapshot) -> tuple[tuple[Candidate, ...], tuple[
 
 def candidate_of(held: ClusterNode, snapshot: ClusterSnapshot) -> Candidate | None:
     """The node as a candidate, obstacles aside; None for one that is not ours, starts, goes, or has no reason to."""
-    node, claim = held.node, held.claim
-    if node is None or claim is None or held.is_deleting:
+    pool = snapshot.pool(held.claim.node_pool) if held.claim is not None else None
+    if pool is None:
         return None
-    pool = snapshot.pool(claim.node_pool)
-    if pool is None or not claim.is_true(INITIALIZED):
+    known, found = held.findings.get(_CANDIDATE, (None, None))
+    if known is not pool:
+        found = _candidate(held, pool)
+        held.findings[_CANDIDATE] = pool, found
+    candidate: Candidate | None = found
+    return candidate
+
+
+def _candidate(held: ClusterNode, pool: NodePool) -> Candidate | None:
+    node, claim = held.node, held.claim
+    if node is None or claim is None or held.is_deleting or not claim.is_true(INITIALIZED):
         return None
     drift, unhealthy, is_quiet = _reason(claim, DRIFTED), _reason(claim, UNHEALTHY), claim.is_true(CONSOLIDATABLE)
     if not drift and not unhealthy and not is_quiet:
@@ -79,7 +91,10 @@ def _reason(claim: NodeClaim, kind: str) -> str:
 
 def moving(held: ClusterNode) -> tuple[Pod, ...]:
     """The pods that would have to move: a node without any counts as empty."""
-    return tuple(pod for pod in held.pods if moves(pod))
+    if _MOVING not in held.findings:
+        held.findings[_MOVING] = None, tuple(pod for pod in held.pods if moves(pod))
+    found: tuple[Pod, ...] = held.findings[_MOVING][1]
+    return found
 
 
 def may_save(candidate: Candidate, allowance: Allowance) -> bool:

@@ -6,6 +6,7 @@ initialised, nor to one that is itself about to go.
 
 from collections.abc import Iterator, Sequence
 
+from kerf.engine.disruption.asked import Asked
 from kerf.engine.disruption.balanced import Balance
 from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate, may_save
@@ -19,8 +20,12 @@ from kerf.model.nodepool import UNDERUTILIZED
 from kerf.model.plan import Deletion
 
 
-def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
-    """Commands that each delete one node, the best first. Cost: `Relocation`, and nothing where no budget is open."""
+def propose(world: World, candidates: Sequence[Candidate], asked: Asked | None = None) -> Iterator[Command]:
+    """Commands that each delete one node, the best first. Cost: `Relocation`, and nothing where no budget is open.
+
+    Of those whose pods the others may hold by cpu and memory only those that are due are asked, with what was `asked`
+    before.
+    """
     allowance = Allowance(world.snapshot, UNDERUTILIZED)
     eligible = [
         (candidate, saved)
@@ -30,9 +35,17 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     if not eligible:
         return
     others, balance = Relocation(world), Balance(world)
+    eligible = [each for each in eligible if others.may_hold(each[0])]
+    if asked is not None:
+        due = {each.node.name for each in asked.due([each for each, _ in eligible], world.snapshot.version)}
+        eligible = [each for each in eligible if each[0].node.name in due]
     for candidate, saved in sorted(eligible, key=lambda each: (-_gain(*each), each[0].node.name)):
         moved = others.of(candidate)
-        if moved is None or not balance.allows([candidate], saved):
+        if moved is None:
+            if asked is not None:
+                asked.refused(candidate)
+            continue
+        if not balance.allows([candidate], saved):
             continue
         cause = PodsFit(len(candidate.pods))
         deletion = Deletion(

@@ -6,6 +6,7 @@ The controller acts on this command, and the command line shows the same one.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kerf.engine.disruption import consolidation, drift, emptiness, pricecaps, repacking, repair, staticdrift
+from kerf.engine.disruption.asked import Asked
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import Blocked, Nominated
 from kerf.engine.disruption.command import Command
@@ -35,18 +36,20 @@ def first_command(
     placements: Callable[[], Iterable[NodePlacement]],
     *,
     repacks: bool = True,
+    asked: Asked | None = None,
 ) -> tuple[Command | None, tuple[Blocked, ...]]:
     """The first command of the first method that has one, or None; and nodes that stay only for a pod that waits.
 
     `placements` are where the present plan puts pods on nodes. They are asked for only when a node is about to go. A
     node that gets one is no candidate, as in Karpenter, whose plans nominate nodes: a scheduler tries a pod again only
     after a while, and until then the node looks empty. Room that is kept for pods to be holds its node, too, and is no
-    news. Without `repacks` the method that costs most is not asked.
+    news. Without `repacks` the method that costs most is not asked; `asked` is what the last looks have found of nodes
+    that go alone.
     """
     successors = Successors(world.snapshot)
     may_go = [each for each in candidates if not replaced(each, world.snapshot) and not successors.awaited_by(each)]
     methods = METHODS if repacks else tuple(each for each in METHODS if each is not repacking.propose)
-    command = _first(methods, world, may_go)
+    command = _first(methods, world, may_go, asked)
     if command is None:
         return None, ()
     pods: dict[str, list[str]] = {}
@@ -57,8 +60,14 @@ def first_command(
         return command, ()
     real = ((node, next((pod for pod in pods[node] if not is_virtual(pod)), "")) for node in held)
     blocked = tuple(Blocked(Name(node), Nominated(Name(pod))) for node, pod in real if pod)
-    return _first(methods, world, [each for each in may_go if each.node.name not in pods]), blocked
+    return _first(methods, world, [each for each in may_go if each.node.name not in pods], asked), blocked
 
 
-def _first(methods: Iterable[_Method], world: World, candidates: Sequence[Candidate]) -> Command | None:
-    return next((command for method in methods for command in method(world, candidates)), None)
+def _first(
+    methods: Iterable[_Method], world: World, candidates: Sequence[Candidate], asked: Asked | None
+) -> Command | None:
+    by_method = (
+        consolidation.propose(world, candidates, asked) if each is consolidation.propose else each(world, candidates)
+        for each in methods
+    )
+    return next((command for commands in by_method for command in commands), None)

@@ -73,7 +73,7 @@ class Fates:
             return NeverConsolidated(Name(pool.name))
         if quiet_s > 0:
             return NotQuietYet(pool.disruption.consolidate_after_s or 0, quiet_s)
-        found = self._obstacles.of(node.node, node.pods) or self._coming_to(node)
+        found = self._obstacles.of(node) or self._coming_to(node)
         return found or self._of_pool(node, pool) or self._of_pods(node)
 
     def _coming_to(self, node: ClusterNode) -> RunComes | PodComes | None:
@@ -131,7 +131,7 @@ class Fates:
 
     @cached_property
     def _census(self) -> Census:
-        return Census(self._snapshot)
+        return Census.of(self._snapshot)
 
     @cached_property
     def _relocation(self) -> Relocation:

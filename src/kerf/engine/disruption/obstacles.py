@@ -1,9 +1,11 @@
 """What forbids to disrupt a node, whatever would be saved: Karpenter's rules for its graceful methods.
 
-Every node is asked, so nothing here looks at all budgets or all waiting pods for one node.
+Every node is asked, so nothing here looks at all budgets or all waiting pods for one node; and which pods could forbid
+anything is worked out again only for nodes that have changed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from kerf.engine.disruption.causes import (
     BudgetPrevents,
@@ -19,11 +21,16 @@ from kerf.model.eviction import Budgets, is_protected
 from kerf.model.nodeclaim import DISRUPTED_TAINT, DO_NOT_DISRUPT
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
-from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+
+_GUARDED = "guarded"
 
 
 class Obstacles:
-    """The budgets and nominations of one snapshot, indexed once. Cost of a question: the pods on its node."""
+    """The budgets and nominations of one snapshot, indexed once.
+
+    Cost of a question: the pods on its node where node or selectors of budgets are new, else those that are guarded.
+    """
 
     def __init__(self, snapshot: ClusterSnapshot) -> None:
         self._now_s = snapshot.taken_at_s
@@ -31,25 +38,61 @@ class Obstacles:
         for pod in snapshot.pending:
             if pod.nominated_node:
                 self._nominated.setdefault(pod.nominated_node, pod.key)
-        self._budgets = Budgets(snapshot.disruption_budgets)
+        budgets = snapshot.disruption_budgets
+        self._budgets = Budgets(budgets)
+        self._allowed = {(each.namespace, each.name): each.disruptions_allowed for each in budgets}
+        self._selectors = tuple((each.namespace, each.name, each.selector) for each in budgets)
 
-    def of(self, node: Node, pods: Iterable[Pod]) -> Obstacle | None:
-        """The first thing that forbids to disrupt the node with these pods on it; None when nothing does."""
+    def of(self, held: ClusterNode) -> Obstacle | None:
+        """The first thing that forbids to disrupt the node with the pods on it; None when nothing does."""
+        if held.node is None:
+            return None
+        found = self.of_empty(held.node)
+        if found is not None:
+            return found
+        return next((cause for each in self._guarded(held) if (cause := self._of_pod(each)) is not None), None)
+
+    def of_empty(self, node: Node) -> Obstacle | None:
+        """The same of the node alone, as if no pod were on it."""
         if any(taint.key == DISRUPTED_TAINT.key for taint in node.taints):
             return MarkedForDeletion()
         if node.annotations.get(DO_NOT_DISRUPT) == "true":
             return DoNotDisrupt()
         if node.name in self._nominated:
             return Nominated(Name(self._nominated[node.name]))
-        held = (pod for pod in pods if not (pod.is_ended or pod.deleted_s is not None or pod.is_opportunistic))
-        return next((found for pod in held if (found := self._of_pod(pod)) is not None), None)
+        return None
 
-    def _of_pod(self, pod: Pod) -> Obstacle | None:
+    def _guarded(self, held: ClusterNode) -> Sequence["_Guarded"]:
+        basis, found = held.findings.get(_GUARDED, (None, ()))
+        if basis is not self._selectors:
+            if basis is not None and basis == self._selectors:
+                self._selectors = basis
+            else:
+                found = tuple(self._all_guarded(held.pods))
+                held.findings[_GUARDED] = self._selectors, found
+        guarded: Sequence[_Guarded] = found
+        return guarded
+
+    def _all_guarded(self, pods: Iterable[Pod]) -> Iterator["_Guarded"]:
+        for pod in pods:
+            if not (pod.is_ended or pod.deleted_s is not None or pod.is_opportunistic):
+                covering = tuple(budget.name for budget in self._budgets.covering(pod))
+                if covering or DO_NOT_DISRUPT in pod.annotations:
+                    yield _Guarded(pod, covering)
+
+    def _of_pod(self, guarded: "_Guarded") -> Obstacle | None:
+        pod, covering = guarded
         if is_protected(pod, self._now_s):
             return ProtectedPod(Name(pod.key))
-        covering = self._budgets.covering(pod)
         if len(covering) > 1:
             return SeveralBudgets(Name(pod.key))
-        if covering and covering[0].disruptions_allowed <= 0:
-            return BudgetPrevents(Name(covering[0].namespace), Name(covering[0].name))
+        if covering and self._allowed[pod.namespace, covering[0]] <= 0:
+            return BudgetPrevents(Name(pod.namespace), Name(covering[0]))
         return None
+
+
+class _Guarded(NamedTuple):
+    """A pod that may not be evicted at any time, as it seems, and the names of the budgets that cover it."""
+
+    pod: Pod
+    covering: tuple[str, ...]

@@ -26,7 +26,8 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     dear = [
         (candidate, over)
         for candidate in candidates
-        if may_save(candidate, allowance)
+        if candidate.pool.bounds.has_cap
+        and may_save(candidate, allowance)
         and (candidate.pool.name, planned_type(candidate.claim)) not in paused
         and (over := excess(candidate.cluster_node, candidate.pool, world.supply)) is not None
     ]

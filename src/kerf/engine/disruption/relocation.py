@@ -12,6 +12,7 @@ from kerf.engine.leaving import unbound
 from kerf.engine.mounting import mounted
 from kerf.engine.place.preferences import Forms, formed
 from kerf.engine.place.shapes import Kinds, Readings, Shape, group
+from kerf.engine.place.spare import SummedRequests
 from kerf.engine.place.trial import Trial, placed_pod
 from kerf.engine.place.volumes import Volumes
 from kerf.engine.world import World
@@ -19,9 +20,10 @@ from kerf.model.causes import Cause
 from kerf.model.nodeclaim import CONSOLIDATABLE
 from kerf.model.plan import NodePlacement
 from kerf.model.pods import Pod
-from kerf.model.quantities import Resources
 from kerf.model.rejections import workload_of
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+
+_NEEDS = "needs"
 
 
 class Relocation:
@@ -57,7 +59,17 @@ class Relocation:
         self._forms = Forms(are_ignored=world.ignores_preferences)
         self._unmovable = unmovable_now
         self._standing: dict[Hashable, Course] = {}
-        self._has_room: dict[Resources, bool] = {}
+        self._spare = self._trial.spare()
+        self._taken = frozenset(index for course in self._waiting for index in course.landed)
+
+    def may_hold(self, candidate: Candidate) -> bool:
+        """Whether the other nodes have cpu and memory enough for its pods, whatever else these ask.
+
+        That settles most cases: most nodes are full. A node on which pods landed that wait has to be asked. Cost: see
+        `Spare`.
+        """
+        closed = self._numbers.get(candidate.node.name, -1)
+        return closed in self._taken or self._spare.may_take(_needs(candidate), closed)
 
     def of(self, candidate: Candidate) -> tuple[NodePlacement, ...] | None:
         """The places of its pods by name of the pod; None when some would find no place."""
@@ -66,12 +78,9 @@ class Relocation:
         if any(pod.spec.not_planned for pod in candidate.pods):
             return None
         closed = self._numbers.get(candidate.node.name, -1)
-        if closed in self._landed:
+        if closed in self._landed or not self.may_hold(candidate):
             return None
         rooms = self._without(closed)
-        # With all rooms as they stand, a look at cpu and memory settles most cases: most nodes are full.
-        if not rooms and not all(self._is_room_for(pod.spec.requests) for pod in candidate.pods):
-            return None
         pods = moved(candidate.pods, self._volumes)
         if pods is None:
             return None
@@ -144,11 +153,6 @@ class Relocation:
             rooms = course.again(rooms, closed)
         return rooms
 
-    def _is_room_for(self, requests: Resources) -> bool:
-        if requests not in self._has_room:
-            self._has_room[requests] = bool(self._trial.roomy(requests))
-        return self._has_room[requests]
-
     def _standing_of(self, shape: Shape) -> Course:
         """What the nodes offer pods of the kind once all that wait are placed."""
         pod = shape.pod
@@ -157,6 +161,14 @@ class Relocation:
         if key not in self._standing:
             self._standing[key] = Course(self._trial, shape)
         return self._standing[key]
+
+
+def _needs(candidate: Candidate) -> SummedRequests:
+    findings = candidate.cluster_node.findings
+    if _NEEDS not in findings:
+        findings[_NEEDS] = None, SummedRequests.of(candidate.pods)
+    found: SummedRequests = findings[_NEEDS][1]
+    return found
 
 
 def relocation(world: World, candidate: Candidate) -> tuple[NodePlacement, ...] | None:

@@ -54,8 +54,12 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
 
     Where nothing can take its pods the node goes all the same: it serves them no more.
     """
-    allowance, held = Allowance(world.snapshot, UNHEALTHY), {each.pool for each in too_many(world.snapshot)}
-    broken = sorted((each for each in candidates if may_go(each, allowance) and each.pool.name not in held), key=_since)
+    allowance = Allowance(world.snapshot, UNHEALTHY)
+    broken = sorted((each for each in candidates if may_go(each, allowance)), key=_since)
+    if not broken:
+        return
+    held = {each.pool for each in too_many(world.snapshot)}
+    broken = [each for each in broken if each.pool.name not in held]
     substitutes = Substitutes(world)
     for candidate in broken[:_MOST_TRIED]:
         cause = Broken(Name(candidate.unhealthy))

@@ -118,8 +118,9 @@ class _Present:
         return None if is_news else candidate
 
     def _is_blocked(self, candidate: Candidate) -> bool:
-        pods = () if candidate.is_forced else candidate.cluster_node.pods
-        return self._obstacles.of(candidate.node, pods) is not None
+        if candidate.is_forced:
+            return self._obstacles.of_empty(candidate.node) is not None
+        return self._obstacles.of(candidate.cluster_node) is not None
 
     def _is_as_it_was(self, pool: str) -> bool:
         known, held = self._before.snapshot.pool(pool), self._now.snapshot.pool(pool)

@@ -21,10 +21,14 @@ from kerf.model.plan import Deletion, Launch
 
 def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     """One command for as many nodes as budgets and limits allow, empty ones first, then those that drifted first."""
-    allowance, floors = Allowance(world.snapshot, DRIFTED), Floors(world, Ledger.of(world))
+    allowance = Allowance(world.snapshot, DRIFTED)
+    drifted = sorted((each for each in candidates if may_go(each, allowance)), key=_order)
+    if not drifted:
+        return
+    floors = Floors(world, Ledger.of(world))
     deletions: list[Deletion] = []
     launches: list[Launch] = []
-    for each in sorted((each for each in candidates if may_go(each, allowance)), key=_order):
+    for each in drifted:
         cause = Drifts(Name(each.drift))
         takes = TakesPods(len(each.pods), (Name(each.node.name),))
         if not allowance.is_open(each.pool.name):

@@ -5,6 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
+
 from kerf.model.constraints import (
     ALIASES,
     HOSTNAME,
@@ -112,6 +115,7 @@ class Domains:
         self._values: dict[str, tuple[str | None, ...]] = {}
         self._known: dict[str, tuple[str | None, ...]] = {}
         self._places: dict[str, tuple[int, ...]] = {}
+        self._cells: dict[tuple[str, ...], npt.NDArray[np.int64]] = {}
         self._fine: dict[str, bool] = {}
         self._counting: dict[NodeRule, tuple[bool, ...]] = {}
         self._sizes: dict[tuple[NodeRule, str], Counter[str]] = {}
@@ -154,6 +158,15 @@ class Domains:
             apart = (site.will_have(key) if value is None else value for value, site in known)
             self._places[key] = tuple(numbers.setdefault(each, len(numbers)) for each in apart)
         return self._places[key]
+
+    def cells(self, keys: tuple[str, ...]) -> npt.NDArray[np.int64]:
+        """By number of a node that of its cell, equal for nodes in the same domain of each key. Linear in the nodes,
+        once."""
+        if keys not in self._cells:
+            numbers: dict[tuple[int, ...], int] = {}
+            rows = zip(*map(self.places, keys), strict=True)
+            self._cells[keys] = np.array([numbers.setdefault(row, len(numbers)) for row in rows], dtype=np.int64)
+        return self._cells[keys]
 
     def counting(self, rule: NodeRule) -> tuple[bool, ...]:
         """By number of a node whether it counts. Linear in nodes, once a rule."""

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+
 from kerf.engine.place.checks import Check, openings
 from kerf.engine.place.fit import Placed
 from kerf.engine.place.shapes import Shape
@@ -97,13 +99,13 @@ class Line:
         """The nodes by what decides the coarse checks."""
         if not self._coarse or not candidates:
             return [list(candidates)] if candidates else []
-        domains = self._nodes.ledger.domains
-        keys = sorted({key for check in self._coarse for key in check.keys})
-        places = [domains.places(key) for key in keys]
-        cells: dict[tuple[int, ...], list[int]] = {}
-        for index in candidates:
-            cells.setdefault(tuple(place[index] for place in places), []).append(index)
-        return list(cells.values())
+        keys = tuple(sorted({key for check in self._coarse for key in check.keys}))
+        asked = np.array(candidates, dtype=np.int64)
+        cells = self._nodes.ledger.domains.cells(keys)[asked]
+        order = np.argsort(cells, kind="stable")
+        starts = np.flatnonzero(np.diff(cells[order])) + 1
+        found: list[list[int]] = [part.tolist() for part in np.split(asked[order], starts)]
+        return found
 
     def take(self) -> tuple[int, Placed] | None:
         """The best node for one more pod, and the pod there; None where no node takes it. The caller places it."""

@@ -1,14 +1,15 @@
 """The nodes that can take new pods: what is left of each, and what one on its way will have by its claim."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from kerf.engine.place.devices import with_parts
 from kerf.engine.place.domains import Domains, Lasting, Site, coming_site, settled_site
 from kerf.engine.place.fit import admits
 from kerf.engine.place.shapes import Shape
-from kerf.engine.place.target import Room, Target
-from kerf.engine.place.topology import TopologyLedger
+from kerf.engine.place.target import Room, Target, measured
+from kerf.engine.place.topology import Findings, Residents, TopologyLedger
 from kerf.engine.place.volumes import Volumes
 from kerf.model import promises
 from kerf.model.causes import Name, NoneRegistered, TargetKind, TargetName
@@ -23,6 +24,8 @@ from kerf.model.snapshot import ClusterNode, ClusterSnapshot, DaemonSet
 from kerf.sharing.family import Family
 from kerf.sharing.registry import families_of, family_named, owner_of
 
+_ROOM = "room"
+
 
 @dataclass(frozen=True, eq=False)
 class NodeRoom:
@@ -31,6 +34,26 @@ class NodeRoom:
     cluster_node: ClusterNode
     target: Target
     room: Room
+
+    @cached_property
+    def measured(self) -> tuple[int, int]:
+        """What is left of cpu and memory at the start."""
+        return measured(self.room.free)
+
+    @cached_property
+    def site(self) -> Site:
+        """The node as topology sees it."""
+        target, node = self.target, self.cluster_node
+        if target.is_open or not node.is_registered:
+            return coming_site(node.name, target.requirements, target.taints)
+        return settled_site(node.name, node.labels, target.taints)
+
+    @cached_property
+    def planned(self) -> Mapping[str, frozenset[int]]:
+        """Pods a claim was bought for, with their cards; empty once a person has broken the annotation."""
+        claim = self.cluster_node.claim
+        pods = promises.read(claim.annotations).pods if claim is not None else {}
+        return {pod: frozenset(cards) for pod, cards in pods.items()}
 
 
 def is_usable(node: ClusterNode) -> bool:
@@ -86,6 +109,33 @@ def room_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, famili
     return NodeRoom(node, target, Room(free, devices, tuple(ports)))
 
 
+def rooms_of(
+    nodes: Iterable[ClusterNode], snapshot: ClusterSnapshot, market: Market, volumes: Volumes
+) -> tuple[NodeRoom, ...]:
+    """All of them, in their order. Cost: the pods on nodes that no snapshot had before, and a look at each other node.
+
+    What is left of an initialised node follows from the node alone, as long as the families stay what they are.
+    """
+    families, quotas = families_of(snapshot), snapshot.quotas
+    found = []
+    for node in nodes:
+        basis, spot = node.findings.get(_ROOM, (None, None))
+        if basis is families or (basis is not None and basis == families):
+            families = basis
+        else:
+            spot = room_of(node, snapshot, market, families)
+            if node.is_initialized and node.node is not None:
+                node.findings[_ROOM] = families, spot
+        if spot.target.quotas is not quotas:
+            if spot.target.quotas == quotas:
+                quotas = spot.target.quotas
+            else:
+                spot = replace(spot, target=replace(spot.target, quotas=quotas))
+                node.findings[_ROOM] = families, spot
+        found.append(with_volumes(spot, volumes) if snapshot.csi_nodes else spot)
+    return tuple(found)
+
+
 def with_volumes(spot: NodeRoom, volumes: Volumes) -> NodeRoom:
     """The same with the limits of its CSI drivers and what they have attached; most nodes state none."""
     limits = volumes.limits(spot.cluster_node)
@@ -98,24 +148,22 @@ def with_volumes(spot: NodeRoom, volumes: Volumes) -> NodeRoom:
 def ledger_of(spots: Sequence[NodeRoom], snapshot: ClusterSnapshot, lasting: Callable[[], Lasting]) -> TopologyLedger:
     """Nodes of the trial by their numbers there, then the others that there are."""
 
-    def look() -> tuple[Domains, list[Sequence[Pod]]]:
+    def look() -> tuple[Domains, Residents]:
         usable = {spot.cluster_node.name for spot in spots}
         others = [node for node in snapshot.nodes if node.node is not None and node.name not in usable]
-        sites = [_site(spot) for spot in spots]
+        sites = [spot.site for spot in spots]
         daemons = snapshot.daemon_sets_as_running
         sites += [settled_site(node.name, node.labels, node.node.taints) for node in others if node.node is not None]
-        held = [(*spot.cluster_node.pods, *daemons_to_come(spot, daemons)) for spot in spots]
-        return Domains(sites, lasting()), [*held, *(node.pods for node in others)]
+        held = [_residents(spot, daemons) for spot in spots]
+        return Domains(sites, lasting()), [*held, *((node.findings, node.pods) for node in others)]
 
     preferred = frozenset[str]().union(*(wish.label_keys for wish in snapshot.related_preferences))
     return TopologyLedger(look, snapshot.related, snapshot.namespaces, preferred)
 
 
-def _site(spot: NodeRoom) -> Site:
-    target, node = spot.target, spot.cluster_node
-    if target.is_open or not node.is_registered:
-        return coming_site(node.name, target.requirements, target.taints)
-    return settled_site(node.name, node.labels, target.taints)
+def _residents(spot: NodeRoom, daemons: Iterable[DaemonSet]) -> tuple[Findings, Sequence[Pod]]:
+    node, coming = spot.cluster_node, daemons_to_come(spot, daemons)
+    return ({}, (*node.pods, *coming)) if coming else (node.findings, node.pods)
 
 
 def daemons_to_come(spot: NodeRoom, daemons: Iterable[DaemonSet]) -> list[Pod]:

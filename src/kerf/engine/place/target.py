@@ -13,10 +13,12 @@ from kerf.model.constraints import ANYTHING, Requirements, Taint
 from kerf.model.gpu import NVIDIA_GPU, DeviceState
 from kerf.model.nodes import Node
 from kerf.model.pods import HostPort
-from kerf.model.quantities import Resources
+from kerf.model.quantities import CPU, MEMORY, Resources
 from kerf.model.snapshot import ResourceQuota
 from kerf.model.volumes import NOTHING_ATTACHED, Attached
 from kerf.sharing.family import Family
+
+MOST = 2**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +55,12 @@ class Target:
         """Resources that no sum over the node decides: slices of any family, and cards."""
         counts = (family.counted for family in self.families)
         return frozenset({NVIDIA_GPU, *counts}).union(*(family.resources for family in self.families))
+
+
+def measured(amounts: Mapping[str, int]) -> tuple[int, int]:
+    """Cpu and memory, which every family leaves to kubelet; cut to what an array can hold."""
+    cpu, memory = amounts.get(CPU, 0), amounts.get(MEMORY, 0)
+    return max(-MOST, min(cpu, MOST)), max(-MOST, min(memory, MOST))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from kerf.engine.place.checks import Apart, Check, Even, Sharing, Together, Welcome
 from kerf.engine.place.domains import Domains, NodeRule, Site
@@ -79,6 +79,13 @@ def _with_keys(labels: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         yield key, ANY_VALUE
 
 
+Findings = dict[str, tuple[Any, Any]]
+"""What was worked out of a node's pods before: see `model.snapshot.ClusterNode.findings`."""
+Residents = Sequence[tuple[Findings, Sequence[Pod]]]
+"""By number of a node what is known of its pods, and these."""
+_CLASSES = "classes"
+
+
 class _Classes:
     """Pods by what topology can tell of them; `keys` are the labels that selectors read."""
 
@@ -114,11 +121,37 @@ class _Classes:
 
     def of(self, pod: Pod) -> int:
         """The number of the pod's class."""
-        labels, averse, is_ending = self.labels(pod), averse_terms(pod), pod.deleted_s is not None
+        return self._of(self._key(pod), pod)
+
+    def together(self, findings: Findings, pods: Iterable[Pod]) -> list[tuple[int, int]]:
+        """The number of each class that a node has pods of, and how many; those that have ended are of none.
+
+        Cost: the pods of a node that no ledger with the same keys has asked about before, else its classes.
+        """
+        keys, found = findings.get(_CLASSES, (None, {}))
+        if keys is not self.keys:
+            if keys is not None and keys == self.keys:
+                self.keys = keys
+            else:
+                found = {}
+                for pod in pods:
+                    if not pod.is_ended:
+                        key = self._key(pod)
+                        first, number = found.get(key, (pod, 0))
+                        found[key] = first, number + 1
+                findings[_CLASSES] = self.keys, found
+        known = self._known
+        return [(known[key] if key in known else self._of(key, first), n) for key, (first, n) in found.items()]
+
+    def _key(self, pod: Pod) -> tuple[object, ...]:
         # Pods of one workload share what is read of their labels, or it is hashed; terms are slow to hash.
-        key = (pod.namespace, labels, id(pod.spec) if averse else 0, is_ending)
+        averse = averse_terms(pod)
+        return (pod.namespace, self.labels(pod), id(pod.spec) if averse else 0, pod.deleted_s is not None)
+
+    def _of(self, key: tuple[object, ...], pod: Pod) -> int:
         number = self._known.get(key)
         if number is None:
+            labels, averse, is_ending = self.labels(pod), averse_terms(pod), pod.deleted_s is not None
             like = Likeness(pod.namespace, labels, averse, is_ending)
             number = self._numbers.setdefault(like, len(self.all))
             if number == len(self.all):
@@ -165,7 +198,7 @@ class TopologyLedger:
 
     def __init__(
         self,
-        look: Callable[[], tuple[Domains, Sequence[Sequence[Pod]]]],
+        look: Callable[[], tuple[Domains, Residents]],
         related: Iterable[PodSpec] = (),
         namespaces: Mapping[str, Labels] | None = None,
         keys: frozenset[str] = frozenset(),
@@ -200,7 +233,7 @@ class TopologyLedger:
         self.version += 1
 
     @cached_property
-    def _seen(self) -> tuple[Domains, Sequence[Sequence[Pod]]]:
+    def _seen(self) -> tuple[Domains, Residents]:
         return self._look()
 
     @property
@@ -349,7 +382,7 @@ class TopologyLedger:
         other = self.copy()
         known, held = self._seen
         domains = domains or Domains((*known.sites, *sites), known.lasting)
-        other.__dict__["_seen"] = domains, (*held, *(() for _ in sites))
+        other.__dict__["_seen"] = domains, (*held, *(({}, ()) for _ in sites))
         other._tallies, other._meant, other._by_question, other._members = [], [], {}, []
         other._former, other._of_tallies = None, {}
         other._tally_index, other._class_index, other._averse_index = _Index(), _Index(), _Index()
@@ -379,15 +412,13 @@ class TopologyLedger:
     # How it is counted.
 
     def _count(self) -> None:
-        """Put the pods of all nodes into classes, once. Linear in pods."""
+        """Put the pods of all nodes into classes, once. Linear in pods, as far as they have not been asked about."""
         if self._base is not None:
             return
         base: _Counts = {}
-        for node, pods in enumerate(self._seen[1]):
-            for pod in pods:
-                if not pod.is_ended:
-                    at = base.setdefault(self._classes.of(pod), {})
-                    at[node] = at.get(node, 0) + 1
+        for node, (findings, pods) in enumerate(self._seen[1]):
+            for number, there in self._classes.together(findings, pods):
+                base.setdefault(number, {})[node] = there
         self._base = base
         self._learn_classes()
         for change in self._log:

@@ -26,23 +26,21 @@ from kerf.engine.place.domains import Lasting
 from kerf.engine.place.fit import Placed, fit, kept_out
 from kerf.engine.place.lines import Line
 from kerf.engine.place.nodekinds import NodeKinds, deciding
-from kerf.engine.place.noderooms import NodeRoom, daemons_to_come, is_usable, ledger_of, room_of, with_volumes
+from kerf.engine.place.noderooms import NodeRoom, daemons_to_come, is_usable, ledger_of, rooms_of
 from kerf.engine.place.queueing import Destined, come_in_order, destined
 from kerf.engine.place.shapes import Shape, as_bought, queue_order
-from kerf.engine.place.target import Room, Target
+from kerf.engine.place.spare import Spare
+from kerf.engine.place.target import MOST, Room, Target, measured
 from kerf.engine.place.topology import Around, TopologyLedger
 from kerf.engine.place.volumes import Volumes
-from kerf.model import promises
 from kerf.model.constraints import HOSTNAME, NODE_NAME
 from kerf.model.market import Market
 from kerf.model.plan import Misfit, NodePlacement, PlacedPod, Stage
 from kerf.model.pods import Pod, PodDemand
-from kerf.model.quantities import CPU, MEMORY, Resources
+from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.sharing.family import Occupant
-from kerf.sharing.registry import families_of
 
-_MOST = 2**62
 _MOST_EXACT = 2**51
 """Amounts below it can be multiplied by 1,000 without loss in 64 bits."""
 
@@ -70,13 +68,11 @@ class Trial:
         volumes: Volumes | None = None,
         lasting: Callable[[], Lasting] = dict,
     ) -> None:
-        families = families_of(snapshot)
         usable = [n for n in snapshot.nodes if n.name not in without and is_usable(n)]
         usable.sort(key=lambda n: (not n.is_initialized, n.name))
-        volumes = volumes or Volumes(snapshot)
-        self.spots = tuple(with_volumes(room_of(node, snapshot, market, families), volumes) for node in usable)
+        self.spots = rooms_of(usable, snapshot, market, volumes or Volumes(snapshot))
         self.rooms = [spot.room for spot in self.spots]
-        self._free = np.array([_measured(room.free) for room in self.rooms], dtype=np.int64).reshape(-1, 2)
+        self._free = np.array([spot.measured for spot in self.spots], dtype=np.int64).reshape(-1, 2)
         self._daemons = snapshot.daemon_sets_as_running
         self.ledger = ledger_of(self.spots, snapshot, lasting)
         self._journal: list[tuple[int, Room | None, int]] = []
@@ -143,7 +139,7 @@ class Trial:
     def _set(self, index: int, room: Room) -> None:
         self._of_kind = None
         self.rooms[index] = room
-        self._free[index] = _measured(room.free)
+        self._free[index] = measured(room.free)
 
     def place_as_planned(self, shapes: Sequence[Shape], despite: frozenset[str] = frozenset()) -> AsPlanned:
         """Pods that a claim was bought for, on that claim. Its room alone makes no place: the pod must be let in there.
@@ -165,7 +161,7 @@ class Trial:
         booked = self._booked(shapes)
         plans = {pod: [place] for pod, place in booked.items()}
         for index, spot in enumerate(self.spots):
-            for key, cards in _planned(spot).items():
+            for key, cards in spot.planned.items():
                 # Several claims may name a pod: one whose place was taken by others has been bought for again.
                 plans.setdefault(key, []).append((index, cards))
         if not plans:
@@ -231,7 +227,8 @@ class Trial:
         """By pod the node and the cards that are booked for it; none of a node that is not there."""
         families = [family for family in self._families if family.resources]
         found: dict[str, tuple[int, frozenset[int]]] = {}
-        at = {spot.cluster_node.name: index for index, spot in enumerate(self.spots)} if families else {}
+        has_any = bool(families and shapes)
+        at = {spot.cluster_node.name: index for index, spot in enumerate(self.spots)} if has_any else {}
         for family, shape in product(families, shapes):
             for pod in shape.pods:
                 index = at.get(family.booked_node(pod))
@@ -341,9 +338,13 @@ class Trial:
     def roomy(self, requests: Resources) -> Sequence[int]:
         """The nodes that have cpu and memory for these, found for all at once: most are full."""
         # What nobody asks for lacks nowhere, not even on a node that is overfull.
-        cpu, memory = (amount if amount > 0 else -_MOST for amount in _measured(requests))
+        cpu, memory = (amount if amount > 0 else -MOST for amount in measured(requests))
         found: list[int] = np.flatnonzero((self._free[:, 0] >= cpu) & (self._free[:, 1] >= memory)).tolist()
         return found
+
+    def spare(self) -> Spare:
+        """What the nodes can take at the most, as they are filled now. Linear in the nodes."""
+        return Spare(self._free)
 
     def copy(self) -> "Trial":
         """The same nodes as they are filled now; neither changes with the other. Linear in the nodes."""
@@ -415,7 +416,7 @@ class Trial:
     def _lacking(self, requests: Resources) -> npt.NDArray[np.int64]:
         """By node, what it lacks of cpu and memory in thousandths of what is asked: the least that `fit` would say."""
         lacking = np.zeros(len(self.rooms), dtype=np.int64)
-        for column, asked in enumerate(_measured(requests)):
+        for column, asked in enumerate(measured(requests)):
             if 0 < asked < _MOST_EXACT:
                 lack = np.maximum(0, asked - np.maximum(self._free[:, column], -asked))
                 lacking += lack * 1000 // asked
@@ -448,19 +449,6 @@ def _speaks_for_equals(target: Target, shape: Shape, misfit: Misfit) -> bool:
     return speaks_for_equal_cards(target, shape, misfit)
 
 
-def _measured(amounts: Mapping[str, int]) -> tuple[int, int]:
-    """Cpu and memory, which every family leaves to kubelet; cut to what an array can hold."""
-    cpu, memory = amounts.get(CPU, 0), amounts.get(MEMORY, 0)
-    return max(-_MOST, min(cpu, _MOST)), max(-_MOST, min(memory, _MOST))
-
-
 def placed_pod(pod: Pod, result: Placed) -> PlacedPod:
     """The result for one pod of the shape, under that pod's own name."""
     return PlacedPod(pod.key, tuple(replace(part, pod=pod.key) for part in result.slices))
-
-
-def _planned(spot: NodeRoom) -> dict[str, frozenset[int]]:
-    """Pods a claim was bought for, with their cards; empty once a person has broken the annotation."""
-    claim = spot.cluster_node.claim
-    pods = promises.read(claim.annotations).pods if claim is not None else {}
-    return {pod: frozenset(cards) for pod, cards in pods.items()}

@@ -35,8 +35,7 @@ class Yielding:
         self._trial = trial
         self._held: dict[int, list[Pod]] = {}
         for index, spot in enumerate(trial.spots):
-            mine = [pod for pod in spot.cluster_node.pods if pod.is_opportunistic and not pod.is_ended]
-            if mine:
+            if mine := spot.cluster_node.opportunistic:
                 self._held[index] = sorted(mine, key=queue_order)
 
     def place(

@@ -233,6 +233,11 @@ class Supply(Large):
         return next(iter(self.overlaid(pool, (kind,)).types), None)
 
     @cached_property
+    def prices(self) -> dict[Hashable, int]:
+        """Prices of nodes that are there by what they were bought as, as far as `engine.supply.pricing` was asked."""
+        return {}
+
+    @cached_property
     def _types_in_pools(self) -> dict[tuple[str, str], InstanceType | None]:
         """The answers of `type_in`."""
         return {}

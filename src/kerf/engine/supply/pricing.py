@@ -1,12 +1,14 @@
 """What the cluster costs, and how much of its cards is allocated."""
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from kerf.engine.supply.offered import Supply
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, ZONE
-from kerf.model.gpu import DeviceState
+from kerf.model.gpu import DeviceState, Slice
 from kerf.model.instancetypes import InstanceType, Offering
 from kerf.model.market import Market
+from kerf.model.nodeclaim import NodeClassRef
 from kerf.model.plan import Launch, NodePlacement
 from kerf.model.promises import offering_of, planned_type
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
@@ -15,45 +17,84 @@ CARD = 10_000
 """A whole physical card, in the unit of what is paid and allocated."""
 
 
+class _Bought(NamedTuple):
+    """What a node was bought as; labels that it bears go before what its claim planned."""
+
+    pool: str
+    type_name: str
+    node_class: NodeClassRef | None
+    zone: str
+    capacity_type: str
+    reservation: str
+
+
 def present_price(node: ClusterNode, supply: Supply) -> int:
     """Per hour in micro-units, as NodeOverlays correct it for the node's pool; 0 where type or offering is unknown."""
-    offering = _offering_of(node, present_type(node, supply))
-    return 0 if offering is None else offering.price_micro
+    bought = _bought(node)
+    price = supply.prices.get(bought)
+    if price is None:
+        offering = _offering_of(bought, _present_type(bought, supply))
+        price = supply.prices[bought] = 0 if offering is None else offering.price_micro
+    return price
 
 
 def present_type(node: ClusterNode, supply: Supply) -> InstanceType | None:
     """The node's type with the prices that it has in its pool; as the market sells it where the pool has it no more."""
-    pool, name = node.claim.node_pool if node.claim is not None else "", _type_name(node)
-    return supply.type_in(pool, name) or _sold(node, supply.market)
+    return _present_type(_bought(node), supply)
+
+
+def _present_type(bought: _Bought, supply: Supply) -> InstanceType | None:
+    return supply.type_in(bought.pool, bought.type_name) or supply.market.find(bought.type_name, bought.node_class)
 
 
 def _sold(node: ClusterNode, market: Market) -> InstanceType | None:
-    return market.find(_type_name(node), node.claim.node_class if node.claim is not None else None)
+    bought = _bought(node)
+    return market.find(bought.type_name, bought.node_class)
 
 
-def _type_name(node: ClusterNode) -> str:
-    return node.labels.get(INSTANCE_TYPE) or (planned_type(node.claim) if node.claim is not None else "")
+_BOUGHT = "bought"
 
 
-def _offering_of(node: ClusterNode, kind: InstanceType | None) -> Offering | None:
-    """What the node was bought as. One that lost its offering keeps the price of its capacity type elsewhere."""
+def _bought(node: ClusterNode) -> _Bought:
+    if _BOUGHT not in node.findings:
+        node.findings[_BOUGHT] = None, _read(node)
+    found: _Bought = node.findings[_BOUGHT][1]
+    return found
+
+
+def _read(node: ClusterNode) -> _Bought:
+    labels, claim = node.labels, node.claim
+    planned = offering_of(claim.annotations) if claim is not None else None
+    return _Bought(
+        claim.node_pool if claim is not None else "",
+        labels.get(INSTANCE_TYPE) or (planned_type(claim) if claim is not None else ""),
+        claim.node_class if claim is not None else None,
+        labels.get(ZONE) or (planned.zone if planned is not None else ""),
+        labels.get(CAPACITY_TYPE) or (planned.capacity_type if planned is not None else ""),
+        labels.get(RESERVATION) or (planned.reservation if planned is not None else ""),
+    )
+
+
+def _offering_of(bought: _Bought, kind: InstanceType | None) -> Offering | None:
+    """One that lost its offering keeps the price of its capacity type elsewhere."""
     if kind is None:
         return None
-    labels = node.labels
-    planned = offering_of(node.claim.annotations) if node.claim is not None else None
-    zone = labels.get(ZONE) or (planned.zone if planned is not None else "")
-    capacity_type = labels.get(CAPACITY_TYPE) or (planned.capacity_type if planned is not None else "")
-    reservation = labels.get(RESERVATION) or (planned.reservation if planned is not None else "")
     same = sorted(
-        (o for o in kind.offerings if o.capacity_type == capacity_type),
-        key=lambda o: (o.reservation != reservation, o.price_micro, o.zone),
+        (o for o in kind.offerings if o.capacity_type == bought.capacity_type),
+        key=lambda o: (o.reservation != bought.reservation, o.price_micro, o.zone),
     )
-    return next((o for o in same if o.zone == zone), same[0] if same else None)
+    return next((o for o in same if o.zone == bought.zone), same[0] if same else None)
 
 
 def cluster_price(nodes: Iterable[ClusterNode], supply: Supply) -> int:
     """Per hour in micro-units, of all nodes that Kerf launched or is launching."""
-    return sum(present_price(node, supply) for node in nodes if node.claim is not None)
+    # Most nodes are bought as others are.
+    equal: dict[_Bought, tuple[ClusterNode, int]] = {}
+    for node in nodes:
+        if node.claim is not None:
+            bought = _bought(node)
+            equal[bought] = node, equal.get(bought, (node, 0))[1] + 1
+    return sum(present_price(node, supply) * number for node, number in equal.values())
 
 
 def cards_in_use(
@@ -67,17 +108,25 @@ def cards_in_use(
     `promised` are cards of nodes on their way whose claims do not say which they will have. What the market says of a
     node's type decides which part of a card it has: neither the node nor its claim does.
     """
-    kinds = {node.name: _sold(node, market) for node in snapshot.nodes}
-    held = {node.name: node.devices or (promised or {}).get(node.name, ()) for node in snapshot.nodes}
-    devices = {(name, device.index): device for name, cards in held.items() for device in cards}
+    taking: dict[str, list[Slice]] = {}
     for placement in placements:
-        for part in placement.pod.slices:
-            key = (placement.node, part.device)
-            if key in devices:
-                devices[key] = devices[key].taking(part.memory_mib, part.cores)
+        taking.setdefault(placement.node, []).extend(placement.pod.slices)
     paid = allocated = 0
-    for (name, index), device in devices.items():
-        kind = kinds[name]
+    for node in snapshot.nodes:
+        held = node.devices or (promised or {}).get(node.name, ())
+        if held:
+            own, used = _cards_in_use(held, _sold(node, market), taking.get(node.name, ()))
+            paid, allocated = paid + own, allocated + used
+    return paid, allocated
+
+
+def _cards_in_use(held: Iterable[DeviceState], kind: InstanceType | None, taking: Iterable[Slice]) -> tuple[int, int]:
+    devices = {device.index: device for device in held}
+    for part in taking:
+        if part.device in devices:
+            devices[part.device] = devices[part.device].taking(part.memory_mib, part.cores)
+    paid = allocated = 0
+    for index, device in devices.items():
         eighths = 8 if kind is None else kind.eighths_of(index)
         paid += eighths * CARD // 8
         allocated += device.allocated_percent_points * eighths // 8

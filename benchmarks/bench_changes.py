@@ -1,0 +1,116 @@
+"""What a decision costs after one change of a large fleet, and what the first one costs, in CPU seconds.
+
+Run as `python -m benchmarks.bench_changes changes [NODES CHANGES]`. The fleet is full and in use: nothing may go and
+nothing waits, as in most moments. Each change is one of a pod or a node, drawn at random from a seed; the plan for the
+pods that wait and a look at all nodes that may go follow. `loops` are seconds in loops of ten million steps.
+"""
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+from benchmarks import clusters
+from benchmarks.bench_openb import loop_s
+from kerf.cli.collector import collect_seldom
+from kerf.engine.buy.options import Options
+from kerf.engine.decide import decide
+from kerf.engine.disruption.asked import Asked, Repacks
+from kerf.engine.disruption.candidates import candidates
+from kerf.engine.disruption.first import first_command
+from kerf.engine.world import World
+from kerf.model.market import Market
+from kerf.model.pods import PENDING, RUNNING
+from kerf.model.snapshot import Deleted, Event, Upserted
+from kerf.state import ClusterState
+
+Figures = Iterator[tuple[str, float]]
+_POLL_S = 10.0
+
+
+class _Fleet:
+    """The fleet, and what its controllers keep from one decision to the next."""
+
+    def __init__(self, nodes: int) -> None:
+        self.state, self.now_s = ClusterState(assume_node_classes=True), 1_000_000.0
+        objects, self._market = clusters.fleet(nodes)
+        for value in objects:
+            self.state.apply(Upserted(value))
+        self._asked, self._repacks = Asked(), Repacks(60)
+
+    @property
+    def market(self) -> Market:
+        return self._market
+
+    def planned_s(self) -> float:
+        """Seconds for the snapshot and the plan for what waits."""
+        start = time.process_time()
+        decide(World(self.state.snapshot(self.now_s), self._market), Options())
+        return time.process_time() - start
+
+    def looked_s(self) -> float:
+        """Seconds for the snapshot and a look at all nodes that may go."""
+        self.now_s += _POLL_S
+        start = time.process_time()
+        snapshot = self.state.snapshot(self.now_s)
+        found, _ = candidates(snapshot)
+        are_due = self._repacks.are_due(snapshot)
+        command, _ = first_command(World(snapshot, self._market), found, tuple, repacks=are_due, asked=self._asked)
+        if are_due and command is None:
+            self._repacks.found_none(snapshot)
+        return time.process_time() - start
+
+
+def _change(fleet: _Fleet, random: Random, number: int) -> Event:
+    """A pod ends, one waits, that one is bound where a pod has gone, or a node is cordoned or let in again."""
+    state = fleet.state
+    pods = state.pods()
+    some = pods[random.randrange(len(pods))]
+    kind = number % 4
+    if kind == 0 and some.node_name:
+        return Deleted(some)
+    if kind == 1:
+        return Upserted(replace(some, name=f"new-{number}", uid=f"new-{number}", node_name="", phase=PENDING))
+    waiting = state.pending()
+    if kind == 2 and waiting:
+        return Upserted(replace(waiting[0], node_name=some.node_name, phase=RUNNING))
+    nodes = state.nodes()
+    node = nodes[random.randrange(len(nodes))]
+    return Upserted(replace(node, is_unschedulable=not node.is_unschedulable))
+
+
+def changes(nodes: int = 5_000, count: int = 300) -> Figures:
+    """The first decisions, and of those after each change the one that all but one in a hundred stay below."""
+    before = _peak_mib()
+    fleet, random = _Fleet(nodes), Random(7)
+    yield f"changes_{nodes}_cold_plan_s", fleet.planned_s()
+    yield f"changes_{nodes}_cold_look_s", fleet.looked_s()
+    plans, looks = [], []
+    for number in range(count):
+        fleet.state.apply(_change(fleet, random, number))
+        plans.append(fleet.planned_s())
+        looks.append(fleet.looked_s())
+    loop = loop_s()
+    for name, seconds in (("plan", plans), ("look", looks)):
+        seconds.sort()
+        for percent in (50, 99):
+            figure = seconds[(len(seconds) - 1) * percent // 100]
+            yield f"changes_{nodes}_{name}_p{percent}_s", figure
+            yield f"changes_{nodes}_{name}_p{percent}_loops", figure / loop
+    yield f"changes_{nodes}_mib", _peak_mib() - before
+
+
+def _peak_mib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+SETS = {"changes": changes}
+
+
+if __name__ == "__main__":
+    collect_seldom()
+    for figure, value in SETS[sys.argv[1]](*map(int, sys.argv[2:])):
+        print(json.dumps({figure: round(value, 4)}), flush=True)

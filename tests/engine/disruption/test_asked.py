@@ -1,0 +1,118 @@
+"""Nodes that were found no other place for are asked again when they change, and in turn; none is forgotten."""
+
+from dataclasses import replace
+
+import pytest
+
+from kerf.engine.disruption.asked import Asked, Repacks
+from kerf.engine.disruption.candidates import Candidate, candidates
+from kerf.engine.disruption.consolidation import propose
+from kerf.engine.world import World
+from kerf.model.snapshot import ClusterSnapshot
+from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours
+
+AT_ONCE = 20
+
+
+def some(count: int) -> list[Candidate]:
+    """So many candidates by name."""
+    names = [f"node-{number:03}" for number in range(count)]
+    held = a_cluster([free_pool()], [ours(name) for name in names], [on(name, f"pod-{name}") for name in names])
+    found = list(candidates(held)[0])
+    assert count == len(found)
+    return found
+
+
+def look(asked: Asked, found: list[Candidate], version: int) -> list[str]:
+    """The names of those that are due; all of them are refused."""
+    due = asked.due(found, version)
+    for each in due:
+        asked.refused(each)
+    return [each.node.name for each in due]
+
+
+def test_the_first_look_asks_all_and_the_next_some() -> None:
+    """A change far away changes few answers."""
+    asked, found = Asked(), some(120)
+    names = [each.node.name for each in found]
+    assert names == look(asked, found, 1)
+    assert asked.is_through
+    assert [] == look(asked, found, 1)
+    assert asked.is_through
+    assert names[:AT_ONCE] == look(asked, found, 2)
+    assert not asked.is_through
+
+
+def test_all_have_been_asked_after_some_looks() -> None:
+    """Also when something changes all the time."""
+    asked, found = Asked(), some(120)
+    look(asked, found, 0)
+    seen = [name for version in range(1, 7) for name in look(asked, found, version)]
+    assert {each.node.name for each in found} == set(seen)
+
+
+def test_without_further_changes_the_looks_end() -> None:
+    """Every node is asked once more after the last change, not more often."""
+    asked, found = Asked(), some(120)
+    look(asked, found, 0)
+    counts = [len(look(asked, found, 1)) for _ in range(7)]
+    assert [*[AT_ONCE] * 6, 0] == counts
+    assert asked.is_through
+
+
+def test_a_node_that_has_changed_is_asked_at_once() -> None:
+    """It is another object then; so is one that is new."""
+    asked, found = Asked(), some(121)
+    look(asked, found[:-1], 0)
+    look(asked, found[:-1], 1)
+    other = replace(found[110], cluster_node=replace(found[110].cluster_node))
+    changed = [*found[:110], other, *found[111:]]
+    due = look(asked, changed, 1)
+    assert {found[110].node.name, found[120].node.name} < set(due)
+    assert AT_ONCE + 2 == len(due)
+
+
+def test_with_few_nodes_every_look_asks_all_after_a_change() -> None:
+    """As without a memory."""
+    asked, found = Asked(), some(AT_ONCE)
+    for version in range(3):
+        assert AT_ONCE == len(look(asked, found, version))
+        assert asked.is_through
+
+
+def test_consolidation_asks_those_that_are_due() -> None:
+    """Nodes that have changed go first; of the others, whose pods fit nowhere else, few are asked."""
+    names = [f"node-{number:03}" for number in range(60)]
+    pods = [on(name, f"pod-{name}", cpu="100m", selector={"disk": "gone"}) for name in names]
+    world = World(a_cluster([free_pool()], [ours(name) for name in names], pods), MARKET)
+    asked = Asked()
+    assert [] == list(propose(world, candidates(world.snapshot)[0], asked))
+    held = world.snapshot
+    free = replace(held.nodes[57], pods=(on("node-057", "free", cpu="100m"),))
+    nodes = tuple(free if each.name == free.name else each for each in held.nodes)
+    later = World(replace(held, nodes=nodes, version=held.version + 1), MARKET)
+    commands = propose(later, candidates(later.snapshot)[0], asked)
+    assert ["node-057"] == [each.deletions[0].node for each in commands]
+    assert not asked.is_through
+
+
+def fleet(count: int, at_s: float, changed: int = 0) -> ClusterSnapshot:
+    """So many nodes, of which so many are other objects than those of a fleet without changes."""
+    held = NODES[:count]
+    return replace(
+        a_cluster([free_pool()], [], []), nodes=(*map(replace, held[:changed]), *held[changed:]), taken_at_s=at_s
+    )
+
+
+NODES = tuple(each.cluster_node for each in some(1_000))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "changed", "due_s"), [(500, 0, 60), (1_000, 0, 1_800), (1_000, 19, 1_800), (1_000, 20, 60), (0, 0, 60)]
+)
+def test_a_large_fleet_is_judged_again_once_a_part_has_changed(nodes: int, changed: int, due_s: float) -> None:
+    """Or after half an hour; a small one after every minute."""
+    looks = Repacks(60)
+    assert looks.are_due(fleet(nodes, 0))
+    looks.found_none(fleet(nodes, 0))
+    assert [False, True] == [looks.are_due(fleet(nodes, at_s, changed)) for at_s in (due_s - 1, due_s)]
