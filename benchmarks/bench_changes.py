@@ -16,11 +16,11 @@ from random import Random
 from benchmarks import clusters
 from benchmarks.bench_openb import loop_s
 from kerf.cli.collector import collect_seldom
-from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.disruption.asked import Asked, Repacks
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.first import first_command
+from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.market import Market
 from kerf.model.pods import PENDING, RUNNING

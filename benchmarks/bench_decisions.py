@@ -18,7 +18,6 @@ from kerf.catalog import aws
 from kerf.catalog.select import AWS, load_market
 from kerf.cli.collector import collect_seldom
 from kerf.engine.buy.bound import proven
-from kerf.engine.buy.options import FIRST_FIT, Options
 from kerf.engine.decide import bounded, decide
 from kerf.engine.decision import Decision
 from kerf.engine.disruption import consolidation, emptiness, pricecaps
@@ -26,6 +25,7 @@ from kerf.engine.disruption.candidates import candidates
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.plan import explain
 from kerf.engine.explain.plan import plan as provisioned
+from kerf.engine.options import FIRST_FIT, Options
 from kerf.engine.place.shapes import Readings, group, queue_order
 from kerf.engine.place.trial import Trial
 from kerf.engine.world import World

@@ -23,9 +23,9 @@ from benchmarks.boundcheck import PodRow, TypeRow, proved
 from benchmarks.plancheck import checked
 from kerf.cli.plan.json import plan_object
 from kerf.engine.buy.bound import proven
-from kerf.engine.buy.options import FIRST_FIT, Options
 from kerf.engine.decide import decide
 from kerf.engine.explain.plan import plan
+from kerf.engine.options import FIRST_FIT, Options
 from kerf.engine.place.shapes import group
 from kerf.engine.supply.offered import supply
 from kerf.engine.world import World

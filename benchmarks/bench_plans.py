@@ -16,9 +16,9 @@ from benchmarks import clusters
 from benchmarks.bench_decisions import aws_market
 from benchmarks.bench_openb import asking, loop_s, market, pending, rows, snapshot
 from kerf.cli.collector import collect_seldom
-from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
+from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.market import Market
 from kerf.model.snapshot import ClusterSnapshot

@@ -13,11 +13,11 @@ from dataclasses import replace
 
 from benchmarks.bench_openb import asking, loop_s, market, pending, rows, snapshot
 from kerf.cli.collector import collect_seldom
-from kerf.engine.buy.options import FIRST_FIT, Options
 from kerf.engine.decide import decide
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.first import first_command
+from kerf.engine.options import FIRST_FIT, Options
 from kerf.engine.study.steps import done, steps
 from kerf.engine.supply.pricing import cluster_price
 from kerf.engine.world import World

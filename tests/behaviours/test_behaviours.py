@@ -17,7 +17,7 @@ from kerf.cli.explain.pods import PodAnswers, explain_pods
 from kerf.cli.inputs.input import ReadInput, Source, read_input
 from kerf.cli.plan.command import assumed, decided
 from kerf.cli.plan.text import plan_lines
-from kerf.engine.buy.options import COST, Options
+from kerf.engine.options import COST, Options
 from kerf.model.plan import Plan
 
 HERE = Path(__file__).parent

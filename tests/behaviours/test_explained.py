@@ -7,7 +7,7 @@ import pytest
 
 from kerf.cli.inputs.input import Source, read_input
 from kerf.cli.plan.command import decided
-from kerf.engine.buy.options import COST, Options
+from kerf.engine.options import COST, Options
 from kerf.manifests.read import parse
 from kerf.model.plan import Plan, Stage
 from tests.behaviours.test_behaviours import BEHAVIOURS, HERE, options_of

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from kerf.engine.buy.options import DEFAULT
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.causes import EmptyFor
+from kerf.engine.options import DEFAULT
 from kerf.engine.world import World
 from kerf.model.constraints import Requirement, Requirements
 from kerf.model.gpu import Slice

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from kerf.controllers.pins import Pins
-from kerf.engine.buy.options import DEFAULT
 from kerf.engine.decision import Decision
+from kerf.engine.options import DEFAULT
 from kerf.engine.world import World
 from kerf.model.gpu import Slice
 from kerf.model.plan import Cost, NodePlacement, PlacedPod

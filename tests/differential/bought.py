@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kerf.cli.inputs.input import Source, read_input
-from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
+from kerf.engine.options import Options
 from kerf.engine.world import World
 from tests.differential.workloads import ALL, Json, RandomWorkloads, random_workloads
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
+from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.constraints import HOSTNAME, ZONE, Requirements
 from kerf.model.pods import Pod

@@ -1,5 +1,6 @@
 """Who of a node that goes is evicted when, what holds the others, and the words for it."""
 
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -110,6 +111,9 @@ def test_a_pod_that_a_budget_covers_is_asked_for_and_one_of_several_budgets_neve
     held = drain_of([pod], Budgets([one]), NOON_S, refused={"uid-a": "no"})
     assert ((pod,), {"a": HeldByBudget("web", is_blocking=True, said="no")}) == (held.evictable, whys(held))
     assert {"a": ToEvict()} == whys(drain_of([pod], Budgets([other]), NOON_S))
+    lenient = replace(one, lets_unready_go=True)
+    assert {"a": ToEvict()} == whys(drain_of([pod], Budgets([lenient]), NOON_S))
+    assert {"a": ToEvict()} != whys(drain_of([replace(pod, is_ready=True)], Budgets([lenient]), NOON_S))
     both = drain_of([pod], Budgets([one, other]), NOON_S)
     assert ((), {"a": HeldByBudgets(("another", "web"))}) == (both.evictable, whys(both))
     refused = drain_of([pod], NO_BUDGETS, NOON_S, refused={"uid-a": "no"})

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerf.engine.buy.options import Options
 from kerf.engine.disruption import emptiness
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.explain.plan import plan
+from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.constraints import ANYTHING, HOSTNAME
 from kerf.model.groups import CoschedulingGroup, NativeWorkload, VolcanoGroup

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.disruption.consolidation import propose
 from kerf.engine.explain.plan import plan
 from kerf.engine.leaving import leaving_pods, with_leaving
+from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.constraints import ZONE, Requirements
 from kerf.model.nodeclaim import DO_NOT_DISRUPT, LAUNCHED
@@ -84,6 +84,7 @@ def test_which_pods_are_planned_for_beforehand(given: dict[str, Any], leaves: bo
         pytest.param([budget(allowed=1)], True, id="it allows an eviction"),
         pytest.param([budget()], True, id="it allows none just now"),
         pytest.param([budget(is_blocking=True)], False, id="it never allows one"),
+        pytest.param([replace(budget(is_blocking=True), lets_unready_go=True)], True, id="but if unready"),
         pytest.param(
             [budget(allowed=1), budget(allowed=1, name="more")], False, id="two: the API refuses each eviction"
         ),

@@ -7,12 +7,12 @@ from types import FrameType
 import pytest
 
 from kerf.engine import remainder
-from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide, place_and_buy
 from kerf.engine.decision import Decision
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.plan import explain
 from kerf.engine.gangs import gangs, whole
+from kerf.engine.options import Options
 from kerf.engine.outcome import Outcome
 from kerf.engine.world import World
 from kerf.model.constraints import HOSTNAME, ZONE, Requirements

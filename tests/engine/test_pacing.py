@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerf.engine.buy.options import Options
 from kerf.engine.explain.plan import plan
+from kerf.engine.options import Options
 from kerf.engine.pacing import left
 from kerf.model.bounds import MAX_LAUNCHES, bounds_of
 from kerf.model.causes import Paced

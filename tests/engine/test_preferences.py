@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.buy.options import COST, FIRST_FIT, IGNORE, Options
 from kerf.engine.explain.plan import plan
+from kerf.engine.options import COST, FIRST_FIT, IGNORE, Options
 from kerf.model.constraints import HOSTNAME, PREFER_NO_SCHEDULE, ZONE, Requirements, Taint
 from kerf.model.plan import REPLAY, RESERVE, Plan
 from kerf.model.pods import RUNNING, Owner, Pod

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kerf.engine.buy.options import COST, Options
 from kerf.engine.explain.plan import plan
+from kerf.engine.options import COST, Options
 from kerf.engine.place.fit import Placed, fit
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.offered import OfferedType, Supply, supply

@@ -265,3 +265,17 @@ def test_a_budget_that_never_allows_an_eviction_is_known_by_its_spec(spec: str, 
     (read,) = decoded(text).disruption_budgets
 
     assert is_blocking == read.is_blocking
+
+
+@pytest.mark.parametrize(("policy", "lets_go"), [("AlwaysAllow", True), ("IfHealthyBudget", False)])
+def test_a_budget_that_lets_pods_go_that_are_not_ready_is_known(policy: str, lets_go: bool) -> None:
+    """The default leaves it to the API, which counts what is healthy."""
+    text = f"""
+        apiVersion: policy/v1
+        kind: PodDisruptionBudget
+        metadata: {{name: b}}
+        spec: {{selector: {{}}, maxUnavailable: 1, unhealthyPodEvictionPolicy: {policy}}}
+    """
+    (read,) = decoded(text).disruption_budgets
+
+    assert lets_go == read.lets_unready_go

@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.first import first_command
 from kerf.engine.explain.plan import explain
+from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.constraints import HOSTNAME, Requirements
 from kerf.model.nodeclaim import DO_NOT_DISRUPT

@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kerf.cli.plan.json import plan_object
-from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide, place_and_buy
 from kerf.engine.explain.plan import explain
 from kerf.engine.gangs import Gang, gangs, whole
+from kerf.engine.options import Options
 from kerf.engine.outcome import Outcome
 from kerf.engine.world import World
 from kerf.model.pods import Pod

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerf.engine.buy.options import DEFAULT
 from kerf.engine.decide import place_and_buy
+from kerf.engine.options import DEFAULT
 from kerf.engine.outcome import Outcome
 from kerf.engine.place.shapes import queue_order
 from kerf.engine.world import World

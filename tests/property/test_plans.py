@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerf.engine.buy.options import COST, FIRST_FIT, Options
 from kerf.engine.explain.plan import plan
+from kerf.engine.options import COST, FIRST_FIT, Options
 from kerf.model.constraints import ZONE, Taint, Toleration
 from kerf.model.instancetypes import InstanceType
 from kerf.model.market import Market

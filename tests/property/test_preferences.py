@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerf.engine.buy.options import IGNORE, RESPECT, Options
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
+from kerf.engine.options import IGNORE, RESPECT, Options
 from kerf.engine.place.preferences import in_order
 from kerf.engine.world import World
 from kerf.model.constraints import HOSTNAME, PREFER_NO_SCHEDULE, ZONE, Requirements, Taint

@@ -17,7 +17,7 @@ from kerf.cli.inputs.leader import LeaderFlags, NoLeader, ShadowFleet, ShadowRep
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, emit, table
 from kerf.cli.run.decisions import fleet_object
-from kerf.engine.buy.options import COST, STRATEGIES, Options
+from kerf.engine.options import COST, STRATEGIES, Options
 from kerf.engine.study.refit import Fleet, Refit, refit
 from kerf.model.instancetypes import price_text
 

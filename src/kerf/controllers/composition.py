@@ -77,7 +77,7 @@ def compose(
             LastWord(state, ports, provisioning.expectations, settings),
             ProvisioningRequests(state, ports, book, settings),
             DisruptionController(state, ports, book, actuator, settings),
-            Replacing(state, ports, book, actuator),
+            Replacing(state, ports, book, actuator, settings),
             Expiration(state, ports, actuator),
             StaticPools(state, ports, actuator),
             Health(state, ports, repairs=settings.node_repair == "On"),

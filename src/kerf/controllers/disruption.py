@@ -16,7 +16,6 @@ from kerf.controllers.options import options_of
 from kerf.controllers.portions import Portions
 from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import Ports, Result
-from kerf.engine.buy.options import IGNORE
 from kerf.engine.decide import decide
 from kerf.engine.disruption.asked import Asked, Repacks
 from kerf.engine.disruption.budgets import Census
@@ -198,7 +197,7 @@ class DisruptionController:
         world = World(
             snapshot,
             market,
-            settings.preference_policy == IGNORE,
+            options_of(settings),
             replaces_spot=settings.spot_to_spot_consolidation == "On",
         )
         waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))

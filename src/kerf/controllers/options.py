@@ -1,7 +1,7 @@
 """How the controllers plan, as the settings say."""
 
 from kerf.config import Settings
-from kerf.engine.buy.options import AUTO, Options
+from kerf.engine.options import AUTO, Options
 from kerf.model.defaultspread import default_spread_of
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
-from kerf.engine.buy.options import Options
 from kerf.engine.decision import Decision
 from kerf.engine.explain.launches import why_launched, why_relabelled
+from kerf.engine.options import Options
 from kerf.engine.study.refit import Refit, refit
 from kerf.engine.world import World
 from kerf.model import events

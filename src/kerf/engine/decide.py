@@ -10,7 +10,6 @@ from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.floors import floor_launches
 from kerf.engine.buy.following import Bought
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.buy.options import COST, DEFAULT, IGNORE, Options
 from kerf.engine.buy.packing import cheapest_nodes
 from kerf.engine.buy.relabelling import Relabelling, relabelled
 from kerf.engine.decision import Buy, Decision, Refusal
@@ -23,6 +22,7 @@ from kerf.engine.headroom.windows.admission import Place, admissions
 from kerf.engine.invain import bought_in_vain
 from kerf.engine.lastword import heeded
 from kerf.engine.mounting import mounted
+from kerf.engine.options import COST, DEFAULT, IGNORE, Options
 from kerf.engine.outcome import Outcome
 from kerf.engine.pacing import Pacing, paced
 from kerf.engine.place.preferences import Forms

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from kerf.engine.buy.filling import Purchase
 from kerf.engine.buy.following import Bought
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.buy.options import Options
+from kerf.engine.options import Options
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.trial import Trial
 from kerf.engine.supply.holding import Amounts

@@ -21,40 +21,42 @@ _OF_ONE_POD = ("statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-ind
 _Selected = frozenset[tuple[str, str]]
 
 
-def with_default_spread(snapshot: ClusterSnapshot, defaults: DefaultSpread) -> ClusterSnapshot:
-    """The snapshot with them in the specs of the pods that wait. Cost: these pods, times the Services of a namespace.
+class SpreadDefaults:
+    """The constraints that pods of one snapshot get. Cost of a question: the Services of the pod's namespace.
 
     No snapshot has the selectors of ReplicaSets and StatefulSets. All labels of one of their pods select the same pods.
     """
+
+    def __init__(self, snapshot: ClusterSnapshot, defaults: DefaultSpread) -> None:
+        self._defaults = defaults
+        self._services: dict[str, list[Service]] = {}
+        for service in snapshot.services if defaults else ():
+            if service.selector:
+                self._services.setdefault(service.namespace, []).append(service)
+        self._known: dict[tuple[int, _Selected], tuple[PodSpec, PodSpec]] = {}
+
+    def given(self, pod: Pod) -> Pod:
+        """The pod, whose spec is that of its equals again; itself where it gets none."""
+        if not self._defaults or pod.spec.spread:
+            return pod
+        selected = _selected(pod, self._services.get(pod.namespace, ()))
+        if not selected:
+            return pod
+        key = id(pod.spec), selected
+        if key not in self._known:
+            selector = Requirements.spelt(dict(sorted(selected)))
+            spread = tuple(replace(constraint, selector=selector) for constraint in self._defaults)
+            # The pod's own spec is kept, too: an identity is free again once its object is gone.
+            self._known[key] = pod.spec, replace(pod.spec, spread=spread)
+        return replace(pod, spec=self._known[key][1])
+
+
+def with_default_spread(snapshot: ClusterSnapshot, defaults: DefaultSpread) -> ClusterSnapshot:
+    """The snapshot with them in the specs of the pods that wait. Cost: see `SpreadDefaults`, for each of these pods."""
     if not defaults:
         return snapshot
-    services: dict[str, list[Service]] = {}
-    for service in snapshot.services:
-        if service.selector:
-            services.setdefault(service.namespace, []).append(service)
-    known: dict[tuple[int, _Selected], PodSpec] = {}
-    pending = tuple(_spread(pod, defaults, services.get(pod.namespace, ()), known) for pod in snapshot.pending)
-    return replace(snapshot, pending=pending)
-
-
-def _spread(
-    pod: Pod,
-    defaults: DefaultSpread,
-    services: Sequence[Service],
-    known: dict[tuple[int, _Selected], PodSpec],
-) -> Pod:
-    """The pod, whose spec is that of its equals again."""
-    if pod.spec.spread:
-        return pod
-    selected = _selected(pod, services)
-    if not selected:
-        return pod
-    key = id(pod.spec), selected
-    if key not in known:
-        selector = Requirements.spelt(dict(sorted(selected)))
-        spread = tuple(replace(constraint, selector=selector) for constraint in defaults)
-        known[key] = replace(pod.spec, spread=spread)
-    return replace(pod, spec=known[key])
+    found = SpreadDefaults(snapshot, defaults)
+    return replace(snapshot, pending=tuple(map(found.given, snapshot.pending)))
 
 
 def _selected(pod: Pod, services: Sequence[Service]) -> _Selected:

@@ -193,7 +193,7 @@ def _why(pod: Pod, tier: Tier, budgets: Budgets, now_s: float, answer: str | Non
     covering = budgets.covering(pod)
     if len(covering) > 1:
         return HeldByBudgets(tuple(sorted(budget.name for budget in covering)))
-    if covering and (answer is not None or covering[0].disruptions_allowed <= 0):
+    if covering and (answer is not None or covering[0].holds(pod)):
         return HeldByBudget(covering[0].name, covering[0].is_blocking, answer or "")
     return ToEvict() if answer is None else EvictionRefused(answer)
 

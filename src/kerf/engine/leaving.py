@@ -58,7 +58,7 @@ def _leaves(pod: Pod, budgets: Budgets, now_s: float) -> bool:
     if WINDOW_LABEL in pod.labels or consumed_request(pod) or REJECTED in pod.annotations:
         return False
     covering = budgets.covering(pod)
-    return len(covering) < 2 and not any(budget.is_blocking for budget in covering)
+    return len(covering) < 2 and not any(budget.always_holds(pod) for budget in covering)
 
 
 def with_leaving(snapshot: ClusterSnapshot) -> ClusterSnapshot:

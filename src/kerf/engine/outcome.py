@@ -7,9 +7,9 @@ from kerf.engine.admitting import NotAdmitted
 from kerf.engine.buy.filling import Purchase
 from kerf.engine.buy.following import Bought
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.buy.options import DEFAULT, Options
 from kerf.engine.decision import Buy, Evidence, Refusal
 from kerf.engine.headroom.windows.admission import Judged
+from kerf.engine.options import DEFAULT, Options
 from kerf.engine.place.preferences import Forms
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.trial import Trial

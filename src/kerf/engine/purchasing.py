@@ -17,11 +17,11 @@ from kerf.engine.buy.joining import Joinable
 from kerf.engine.buy.launching import Needed, dealt, keep_free, launches_of
 from kerf.engine.buy.limits import Ledger as Limits
 from kerf.engine.buy.merging import merged
-from kerf.engine.buy.options import COST, Options
 from kerf.engine.buy.precedence import importance, is_better
 from kerf.engine.buy.proving import Proof, proven
 from kerf.engine.buy.spreading import Assigned, Known, Unassigned, assigned
 from kerf.engine.decision import Refusal
+from kerf.engine.options import COST, Options
 from kerf.engine.outcome import Outcome
 from kerf.engine.place.queueing import Destined
 from kerf.engine.place.shapes import Shape

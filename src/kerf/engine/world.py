@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kerf.engine.leaving import with_leaving
+from kerf.engine.options import DEFAULT, IGNORE, Options
 from kerf.engine.place.volumes import Volumes
 from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import Supply, supply
@@ -18,16 +19,22 @@ from kerf.model.snapshot import ClusterSnapshot
 class World:
     """A snapshot and a market. Frozen, so a decision can be made from it in another thread, and explained later.
 
-    Unless it `ignores_preferences` no pod is moved to where less of what it prefers holds.
+    `options` are how what is decided of it all is to be planned, in the place of nodes that go, too: unless they ignore
+    preferences no pod is moved to where less of what it prefers holds.
     """
 
     snapshot: ClusterSnapshot
     market: Market
-    ignores_preferences: bool = False
+    options: Options = DEFAULT
     known: Holding | None = None
     """What another world has found of types most of which are also of this one; None where nothing is known."""
     replaces_spot: bool = False
     """Whether spot nodes may be replaced by spot nodes (Karpenter's gate SpotToSpotConsolidation)."""
+
+    @property
+    def ignores_preferences(self) -> bool:
+        """Whether what pods prefer is left out."""
+        return self.options.preferences == IGNORE
 
     @cached_property
     def supply(self) -> Supply:
@@ -48,15 +55,18 @@ class World:
     def with_leaving(self) -> "World":
         """The same where pods of nodes that go wait already (`engine.leaving`); the very same where there are none."""
         snapshot = with_leaving(self.snapshot)
-        return self if snapshot is self.snapshot else World(snapshot, self.market, self.ignores_preferences, self.known)
+        return self if snapshot is self.snapshot else replace(self, snapshot=snapshot)
 
     def with_pending(self, pods: tuple[Pod, ...]) -> "World":
         """The same with these pods that wait, with what is known of the types."""
-        return World(replace(self.snapshot, pending=pods), self.market, known=vars(self).get("holding"))
+        return self.of(replace(self.snapshot, pending=pods))
 
     def with_pools(self, pools: Iterable[NodePool]) -> "World":
         """The same with these pools in the place of those of their names, with what is known of the types of others."""
         changed = {pool.name: pool for pool in pools}
         node_pools = tuple(changed.get(pool.name, pool) for pool in self.snapshot.node_pools)
-        snapshot, known = replace(self.snapshot, node_pools=node_pools), vars(self).get("holding")
-        return World(snapshot, self.market, self.ignores_preferences, known)
+        return self.of(replace(self.snapshot, node_pools=node_pools))
+
+    def of(self, snapshot: ClusterSnapshot) -> "World":
+        """Another snapshot on the same market, with what is known of the types."""
+        return replace(self, snapshot=snapshot, known=vars(self).get("holding", self.known))

@@ -178,7 +178,8 @@ def budget_of(raw: dict[str, Any]) -> BudgetReading:
     # As Karpenter's isFullyBlocking (pkg/utils/pdb): a number for minAvailable depends on how many pods there are.
     is_blocking = least == "100%" or most in (0, "0%")
     selector = selector_of(spec.get("selector"))
-    budget = PodDisruptionBudget(meta.namespace, meta.name, selector, allowed or 0, is_blocking)
+    lets_go = spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
+    budget = PodDisruptionBudget(meta.namespace, meta.name, selector, allowed or 0, is_blocking, lets_go)
     return BudgetReading(budget, allowed is not None, least, most)
 
 

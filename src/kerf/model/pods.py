@@ -388,7 +388,8 @@ class PodDemand:
 class PodDisruptionBudget:
     """Which pods may not be evicted just now; `disruptions_allowed` as its status says.
 
-    `is_blocking`: its spec never allows an eviction, however many pods there are.
+    `is_blocking`: its spec never allows an eviction, however many pods there are. `lets_unready_go`: it holds no pod
+    that is not ready (unhealthyPodEvictionPolicy AlwaysAllow); by the default it is for the API to say when it does.
     """
 
     namespace: str
@@ -396,6 +397,18 @@ class PodDisruptionBudget:
     selector: Requirements
     disruptions_allowed: int = 0
     is_blocking: bool = False
+    lets_unready_go: bool = False
+
+    def holds(self, pod: Pod) -> bool:
+        """Whether it allows no eviction of `pod` now, which it covers."""
+        return self.disruptions_allowed <= 0 and not self._lets_go(pod)
+
+    def always_holds(self, pod: Pod) -> bool:
+        """Whether it never allows one."""
+        return self.is_blocking and not self._lets_go(pod)
+
+    def _lets_go(self, pod: Pod) -> bool:
+        return self.lets_unready_go and not pod.is_ready
 
     def covers(self, pod: Pod) -> bool:
         """Whether it protects `pod`."""

@@ -43,7 +43,7 @@ def plan(deletions: Sequence[Deletion], launches: Sequence[Launch]) -> Plan:
 
 def begin(cluster: Cluster) -> None:
     """The controller, also in a second life."""
-    cluster.start(Replacing(cluster.state, cluster.ports, cluster.book, cluster.actuator))
+    cluster.start(Replacing(cluster.state, cluster.ports, cluster.book, cluster.actuator, cluster.settings))
 
 
 def start(cluster: Cluster, nodes: int = 1) -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from kerf.engine.buy.bound import lower_bound
-from kerf.engine.buy.options import Options
 from kerf.engine.explain.plan import plan
+from kerf.engine.options import Options
 from kerf.engine.place.shapes import group
 from kerf.model.constraints import CAPACITY_TYPE
 from kerf.model.instancetypes import ON_DEMAND, SPOT, InstanceType, Offering

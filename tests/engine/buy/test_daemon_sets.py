@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.buy.options import COST, FIRST_FIT
+from kerf.engine.options import COST, FIRST_FIT
 from kerf.model.causes import Name
 from kerf.model.constraints import HOSTNAME, INSTANCE_TYPE, ZONE, Requirements
 from kerf.model.plan import Plan

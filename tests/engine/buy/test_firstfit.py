@@ -1,6 +1,6 @@
 """`--strategy first-fit`: Karpenter's order and choice, with the costs it is known for."""
 
-from kerf.engine.buy.options import FIRST_FIT
+from kerf.engine.options import FIRST_FIT
 from kerf.model.constraints import ZONE
 from kerf.model.instancetypes import InstanceType
 from kerf.model.nodepool import NodePool

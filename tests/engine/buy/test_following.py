@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.buy.options import Options
 from kerf.engine.explain.plan import plan
+from kerf.engine.options import Options
 from kerf.model.instancetypes import InstanceType
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import PIN, REPLAY, RESERVE

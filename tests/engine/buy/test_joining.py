@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.buy.options import COST, FIRST_FIT
 from kerf.engine.explain.launches import why_launched
+from kerf.engine.options import COST, FIRST_FIT
 from kerf.model.constraints import HOSTNAME, NODE_POOL, ZONE, Requirements
 from kerf.model.nodeclaim import LAUNCHED
 from kerf.model.nodes import Node

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.buy.options import BEST_EFFORT, COST, FIRST_FIT, Options
 from kerf.engine.explain.plan import plan
+from kerf.engine.options import BEST_EFFORT, COST, FIRST_FIT, Options
 from kerf.model.causes import MinValuesUnmet, Name
 from kerf.model.constraints import INSTANCE_TYPE, ZONE, Requirement, Requirements
 from kerf.model.instancetypes import RESERVED, SPOT, InstanceType, Offering

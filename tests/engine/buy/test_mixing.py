@@ -7,9 +7,9 @@ from kerf.engine.buy.bound import lower_bound
 from kerf.engine.buy.filling import Filler
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.mixing import mixed, suits
-from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
+from kerf.engine.options import Options
 from kerf.engine.place.shapes import Crowding, group, queue_order
 from kerf.engine.world import World
 from kerf.model.pods import Pod

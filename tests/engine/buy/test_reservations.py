@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kerf.engine.buy.limits import Ledger, reserved
-from kerf.engine.buy.options import COST, FIRST_FIT
+from kerf.engine.options import COST, FIRST_FIT
 from kerf.engine.world import World
 from kerf.model.causes import ReservationUsedUp
 from kerf.model.constraints import (

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.buy.options import COST, FIRST_FIT
+from kerf.engine.options import COST, FIRST_FIT
 from kerf.model.constraints import CAPACITY_TYPE, HOSTNAME, ZONE, Requirements
 from kerf.model.instancetypes import ON_DEMAND, SPOT, Offering
 from kerf.model.plan import RESERVE, Plan

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.buy.options import COST, FIRST_FIT
+from kerf.engine.options import COST, FIRST_FIT
 from kerf.model.constraints import ZONE_ID, Requirement, Requirements
 from kerf.model.instancetypes import ON_DEMAND, InstanceType, Offering
 from kerf.model.pods import Pod

@@ -66,6 +66,15 @@ def test_an_exhausted_budget_holds_the_node() -> None:
     assert "" == why_not(pod, disruption_budgets=(a_budget(app="db"),))
 
 
+@pytest.mark.parametrize(("is_ready", "why"), [(True, "pdb default/web prevents pod evictions"), (False, "")])
+def test_a_budget_may_let_pods_go_that_are_not_ready(is_ready: bool, why: str) -> None:
+    """unhealthyPodEvictionPolicy AlwaysAllow, as Karpenter reads it (pkg/utils/pdb)."""
+    budget = replace(a_budget(app="web"), lets_unready_go=True)
+    pod = on("a", "p", labels={"app": "web"}, is_ready=is_ready)
+
+    assert why == why_not(pod, disruption_budgets=(budget,))
+
+
 def test_budgets_are_found_by_their_rarest_label() -> None:
     """Each of many budgets with a label in common, and one for any value of a label, protects its own pods only."""
     many = tuple(a_budget(f"b{n}", part="all", app=f"app-{n}") for n in range(5))

@@ -3,11 +3,13 @@
 from typing import Any
 
 from kerf.engine.disruption.relocation import Relocation, relocation
+from kerf.engine.options import IGNORE, RESPECT, Options
 from kerf.engine.world import World
 from kerf.model.constraints import HOSTNAME, ZONE, Requirements
+from kerf.model.defaultspread import default_spread_of
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodes import Node
-from kerf.model.pods import Pod
+from kerf.model.pods import Owner, Pod
 from kerf.model.snapshot import Upserted
 from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from kerf.sharing.hami.records import ALLOCATED, NODE
@@ -27,16 +29,31 @@ def hami(name: str, cpu: str, group: str) -> tuple[Node, NodeClaim]:
 
 
 def moves(
-    nodes: list[tuple[Node, NodeClaim]], pods: list[Pod], name: str, *, ignores: bool = False
+    nodes: list[tuple[Node, NodeClaim]], pods: list[Pod], name: str, *, ignores: bool = False, spread: str = "none"
 ) -> list[tuple[str, str]] | None:
-    """Pod and destination for each pod of the node; `ignores` is of preferences."""
+    """Pod and destination for each pod of the node; `ignores` is of preferences, `spread` what the scheduler gives."""
     state = ClusterState(assume_node_classes=True)
     for value in (free_pool(), *(each for pair in nodes for each in pair), *pods):
         state.apply(Upserted(value))
     snapshot = state.snapshot(NOON_S)
     candidate = next(each for each in may_go(snapshot) if each.node.name == name)
-    found = relocation(World(snapshot, MARKET, ignores), candidate)
+    preferences = IGNORE if ignores else RESPECT
+    options = Options(preferences=preferences, default_spread=default_spread_of(spread) or ())
+    found = relocation(World(snapshot, MARKET, options), candidate)
     return None if found is None else [(each.pod.pod, each.node) for each in found]
+
+
+def test_pods_move_by_the_constraints_that_their_scheduler_gives_them() -> None:
+    """A third replica on one node would be one too many; the pod itself asks for nothing of the kind."""
+    nodes = [ours("a"), ours("b")]
+    pods = [
+        on(home, name, cpu="500m", labels={"app": "web"}, owner=Owner("ReplicaSet", "web"))
+        for home, name in ("ax", "by", "bz")
+    ]
+    alone = f"{HOSTNAME}=1:DoNotSchedule"
+    assert [("default/x", "b")] == moves(nodes, pods, "a")
+    assert None is moves([*nodes, ours("c")], [*pods, on("c", "v", cpu="3800m")], "a", spread=alone)
+    assert [("default/x", "c")] == moves([*nodes, ours("c")], pods, "a", spread=alone)
 
 
 def test_pods_that_landed_on_the_node_take_room_elsewhere() -> None:

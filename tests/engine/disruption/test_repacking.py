@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.repacking import propose
 from kerf.engine.explain.disruption import explained
+from kerf.engine.options import IGNORE, Options
 from kerf.engine.world import World
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN
@@ -147,7 +148,7 @@ def test_what_pods_prefer_is_bought_for_unless_it_is_ignored() -> None:
     """With the policy Ignore a pod that would rather run on the larger type gets the cheaper one."""
     wish = 1, Requirements([Requirement.of(INSTANCE_TYPE, "In", ["m5.2xlarge"])])
     held = a_cluster([free_pool()], [node("big", "m5.4xlarge", 16)], [serving("big", "a", 3, preferred=(wish,))])
-    ignoring = next(propose(World(held, LARGE, ignores_preferences=True), may_go(held)), None)
+    ignoring = next(propose(World(held, LARGE, Options(preferences=IGNORE)), may_go(held)), None)
 
     assert (["big"], ["m5.2xlarge"]) == changes(first(held))
     assert (["big"], ["m5.xlarge"]) == changes(ignoring)

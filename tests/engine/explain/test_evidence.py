@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from kerf.cli.plan.json import plan_object
-from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide, place_and_buy
 from kerf.engine.decision import Refusal
 from kerf.engine.explain.causes import misfit_sentence
 from kerf.engine.explain.plan import explain
 from kerf.engine.explain.refusals import Telling
 from kerf.engine.gangs import gangs, whole
+from kerf.engine.options import Options
 from kerf.engine.outcome import Outcome
 from kerf.engine.place.shapes import group
 from kerf.engine.placing import place_idle

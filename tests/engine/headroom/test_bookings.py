@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
 from kerf.engine.explain.plan import plan
 from kerf.engine.explain.requests import advanced, verdict
 from kerf.engine.headroom.bookings import bookings
+from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.causes import FieldRefusal, Name, Quoted
 from kerf.model.nodeclaim import TRUE, Condition

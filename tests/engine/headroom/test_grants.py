@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from kerf.cli.plan.text import unplaced_lines
-from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.explain.plan import plan
 from kerf.engine.explain.requests import advanced, verdict
@@ -18,6 +17,7 @@ from kerf.engine.headroom.grants import MOST_PODS
 from kerf.engine.headroom.prewarm import prewarming_pods
 from kerf.engine.headroom.waiting import waiting_pods
 from kerf.engine.headroom.windows.warm import warm_counts
+from kerf.engine.options import Options
 from kerf.engine.place.trial import Trial
 from kerf.engine.supply.offered import supply
 from kerf.engine.world import World

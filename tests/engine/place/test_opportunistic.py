@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.buy.options import Options
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.explain.plan import plan
+from kerf.engine.options import Options
 from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, LAUNCHED, READY, REGISTERED, TRUE, Condition
 from kerf.model.opportunistic import OPPORTUNISTIC, PRIORITY
 from kerf.model.plan import Plan

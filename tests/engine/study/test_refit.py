@@ -1,6 +1,6 @@
 """Nodes that are there, beside those that Kerf would buy for their pods."""
 
-from kerf.engine.buy.options import Options
+from kerf.engine.options import Options
 from kerf.engine.study.refit import Fleet, Refit, refit, without
 from kerf.engine.world import World
 from kerf.model.nodes import Node

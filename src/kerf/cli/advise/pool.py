@@ -11,7 +11,7 @@ from kerf.cli.inputs.wanted import Wanted, key_of
 from kerf.cli.plan.command import decided
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, emit, some, table
-from kerf.engine.buy.options import Options
+from kerf.engine.options import Options
 from kerf.engine.study.sizing.pools import Filled, LimitReview, PoolReview, TypeReview, reviewed
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.quantities import COST_PER_HOUR, quantity_text

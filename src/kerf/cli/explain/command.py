@@ -33,7 +33,7 @@ from kerf.cli.inputs.wanted import KINDS, WORKLOADS, Wanted, key_of, pods_of, wa
 from kerf.cli.plan.command import decided, policy_options
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import emit
-from kerf.engine.buy.options import Options
+from kerf.engine.options import Options
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode
 

@@ -35,18 +35,6 @@ from kerf.cli.plan.strategies import strategies_lines, strategies_object, tried
 from kerf.cli.plan.text import plan_lines
 from kerf.cli.render import counted, emit
 from kerf.cli.timings import Stopwatch
-from kerf.engine.buy.options import (
-    BUDGETS,
-    COST,
-    IGNORE,
-    MIN_VALUES_POLICIES,
-    POLICIES,
-    RESPECT,
-    SHORT,
-    STRATEGIES,
-    STRICT,
-    Options,
-)
 from kerf.engine.decide import bounded, decide
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.candidates import candidates
@@ -55,6 +43,18 @@ from kerf.engine.explain.choices import with_runners_up
 from kerf.engine.explain.disruption import explained as command_explained
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.plan import explain as explained
+from kerf.engine.options import (
+    BUDGETS,
+    COST,
+    DEFAULT,
+    MIN_VALUES_POLICIES,
+    POLICIES,
+    RESPECT,
+    SHORT,
+    STRATEGIES,
+    STRICT,
+    Options,
+)
 from kerf.engine.place.shapes import group
 from kerf.engine.study.sizing.compare import compared
 from kerf.engine.study.steps import fleet_bound, steps
@@ -150,7 +150,7 @@ def plan(**flags: Any) -> int:
         emit(output, lambda: calendar_object(entries, read), lambda: calendar_lines(entries, read))
         return LOOK if any(entry.kept.unserved for entry in entries) else DONE
     if flags["consolidate"]:
-        return _consolidate(whole, flags)
+        return _consolidate(whole, _options(flags, whole.decoded.dump if source.replay else None), flags["output"])
     options = _options(flags, read.decoded.dump if source.replay else None)
     if flags["compare"]:
         return _compare(read, options, flags)
@@ -164,7 +164,7 @@ def plan(**flags: Any) -> int:
         watch.lap("plan_s")
         decision = bounded(decision)
         watch.lap("bound_s")
-        made = with_deletions(explained(decision, Tries.for_all()), read, whole, options.preferences)
+        made = with_deletions(explained(decision, Tries.for_all()), read, whole, options)
         made = replace(made, notes=(*made.notes, *deadline_notes(read), *assumed(read)))
         if output != "table":
             made = replace(made, launches=with_runners_up(made.launches, read.world))
@@ -198,13 +198,13 @@ def _options(flags: dict[str, Any], dump: ClusterDump | None) -> Options:
     )
 
 
-def _consolidate(read: ReadInput, flags: dict[str, Any]) -> int:
+def _consolidate(read: ReadInput, options: Options, output: str) -> int:
     """Print the steps for all nodes that were read, whatever pods were chosen."""
-    world = World(read.snapshot, read.market, flags["preference_policy"] == IGNORE)
+    world = World(read.snapshot, read.market, options)
     with progress(f"looking at {counted(len(read.snapshot.nodes), 'node')}"):
         found, bound_micro = list(steps(world)), fleet_bound(world)
     emit(
-        flags["output"],
+        output,
         lambda: steps_object(found, world, bound_micro),
         lambda: steps_lines(found, world, bound_micro),
     )
@@ -245,24 +245,22 @@ def decided(read: ReadInput, options: Options, asked: Container[str] = ()) -> tu
     Hints are tried first for pods that are `asked` about, by key.
     """
     decision = decide(World(read.snapshot, read.market), options)
-    return decision, with_deletions(explained(decision, asked=asked), read, preferences=options.preferences)
+    return decision, with_deletions(explained(decision, asked=asked), read, options=options)
 
 
-def with_deletions(made: Plan, read: ReadInput, whole: ReadInput | None = None, preferences: str = RESPECT) -> Plan:
+def with_deletions(made: Plan, read: ReadInput, whole: ReadInput | None = None, options: Options = DEFAULT) -> Plan:
     """The plan with what the controller would take away beside it.
 
     `whole` is the input with all pods that wait, where the plan was made for some of them: the others have a right to
     room, too.
     """
     everything = whole or read
-    snapshot, world = everything.snapshot, everything.world
-    if preferences == IGNORE:
-        world = World(snapshot, everything.market, ignores_preferences=True)
+    snapshot, world = everything.snapshot, World(everything.snapshot, everything.market, options)
 
     def placements() -> tuple[NodePlacement, ...]:
         if snapshot.pending == read.snapshot.pending:
             return made.placements
-        others = decide(world, Options(made.strategy, with_bound=False, preferences=preferences))
+        others = decide(world, replace(options, with_bound=False))
         return (*made.placements, *others.placements)
 
     command, _ = first_command(world, candidates(snapshot)[0], placements)

@@ -8,8 +8,10 @@ no others.
 from collections.abc import Iterable
 from functools import partial
 
+from kerf.config import Settings
 from kerf.controllers.actuator import Actuator
 from kerf.controllers.market import MarketBook
+from kerf.controllers.options import options_of
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.disruption.handover import Handover, handover
 from kerf.engine.leaving import moves
@@ -28,8 +30,11 @@ class Replacing:
 
     name = "replacing"
 
-    def __init__(self, state: ClusterState, ports: Ports, book: MarketBook, actuator: Actuator) -> None:
+    def __init__(
+        self, state: ClusterState, ports: Ports, book: MarketBook, actuator: Actuator, settings: Settings
+    ) -> None:
         self._state, self._ports, self._book, self._actuator = state, ports, book, actuator
+        self._settings = settings
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """Claims that go for others; when one in their place changes, those that wait for it, and itself."""
@@ -81,7 +86,7 @@ class Replacing:
         if node is None or not any(moves(pod) for pod in pods):
             return Handover.READY
         snapshot = self._state.snapshot(self._ports.clock.now_s())
-        world = World(snapshot, await self._book.market(snapshot))
+        world = World(snapshot, await self._book.market(snapshot), options_of(self._settings))
         # Of a fleet hundreds ask at once, and none of them must keep pods that wait from their plan.
         return await self._ports.deciding.run(partial(handover, world, node.name), is_urgent=False)
 

@@ -6,7 +6,6 @@ Between the purchase and that moment a scheduler may put any pod on the new node
 from dataclasses import replace
 from enum import StrEnum
 
-from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.world import World
 
@@ -22,7 +21,7 @@ class Handover(StrEnum):
 def handover(world: World, node: str) -> Handover:
     """Of the pods of that node, with those of all others that go. Cost: one decision for these pods."""
     snapshot = replace(world.snapshot, windows=(), windowed=(), cron_jobs=())
-    made = decide(World(snapshot, world.market, world.ignores_preferences), Options(with_bound=False))
+    made = decide(world.of(snapshot), replace(world.options, with_bound=False))
     mine = {key for key, home in made.world.snapshot.leaving.items() if home == node}
     up = {each.name for each in snapshot.nodes if each.node is not None and each.is_initialized}
     homes = {each.pod.pod: each.node for each in made.placements}

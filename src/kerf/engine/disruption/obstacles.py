@@ -40,7 +40,7 @@ class Obstacles:
                 self._nominated.setdefault(pod.nominated_node, pod.key)
         budgets = snapshot.disruption_budgets
         self._budgets = Budgets(budgets)
-        self._allowed = {(each.namespace, each.name): each.disruptions_allowed for each in budgets}
+        self._held = {(each.namespace, each.name): each for each in budgets}
         self._selectors = tuple((each.namespace, each.name, each.selector) for each in budgets)
 
     def of(self, held: ClusterNode) -> Obstacle | None:
@@ -86,7 +86,7 @@ class Obstacles:
             return ProtectedPod(Name(pod.key))
         if len(covering) > 1:
             return SeveralBudgets(Name(pod.key))
-        if covering and self._allowed[pod.namespace, covering[0]] <= 0:
+        if covering and self._held[pod.namespace, covering[0]].holds(pod):
             return BudgetPrevents(Name(pod.namespace), Name(covering[0]))
         return None
 

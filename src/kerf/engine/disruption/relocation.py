@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
+from kerf.engine.defaulting import SpreadDefaults, with_default_spread
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.courses import Course, Rooms
 from kerf.engine.gangs import gangs
@@ -36,7 +37,8 @@ class Relocation:
     def __init__(self, world: World) -> None:
         unmovable_now = unmovable(world.snapshot)
         world = world.with_leaving()
-        snapshot = world.snapshot
+        defaults = SpreadDefaults(world.snapshot, world.options.default_spread)
+        snapshot = with_default_spread(world.snapshot, world.options.default_spread)
         staying = replace(snapshot, nodes=tuple(node for node in snapshot.nodes if may_receive(node, snapshot)))
         # Pods on the others count for spread and affinity.
         leaving = frozenset(node.name for node in snapshot.nodes) - {node.name for node in staying.nodes}
@@ -58,6 +60,7 @@ class Relocation:
         # Taints of PreferNoSchedule are left out: they would make each pod of the cluster one with a preference.
         self._forms = Forms(are_ignored=world.ignores_preferences)
         self._unmovable = unmovable_now
+        self._defaults = defaults
         self._standing: dict[Hashable, Course] = {}
         self._spare = self._trial.spare()
         self._taken = frozenset(index for course in self._waiting for index in course.landed)
@@ -81,7 +84,7 @@ class Relocation:
         if closed in self._landed or not self.may_hold(candidate):
             return None
         rooms = self._without(closed)
-        pods = moved(candidate.pods, self._volumes)
+        pods = moved(candidate.pods, self._volumes, self._defaults)
         if pods is None:
             return None
         shapes = [self._as_preferred(shape, candidate.cluster_node) for shape in group(pods, self._readings)]
@@ -202,9 +205,9 @@ def still_fit(found: Iterable[NodePlacement], pods: Iterable[Pod], before: Clust
         node = snapshot.node(leaving)
         if node is not None:
             trial.remove(node)
-    readings = Readings.of(snapshot)
+    readings, defaults = Readings.of(snapshot), SpreadDefaults(snapshot, present.options.default_spread)
     for name in sorted(planned):
-        held = moved(planned[name], present.volumes)
+        held = moved(planned[name], present.volumes, defaults)
         if held is None or _left(trial, name, group(held, readings)):
             return False
     return True
@@ -228,11 +231,12 @@ def may_receive(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
     return node.claim.is_true(CONSOLIDATABLE)
 
 
-def moved(pods: Iterable[Pod], volumes: Volumes) -> list[Pod] | None:
-    """The pods as they will be made again, with what their volumes ask; None where those of one let it run nowhere."""
+def moved(pods: Iterable[Pod], volumes: Volumes, defaults: SpreadDefaults) -> list[Pod] | None:
+    """The pods as they will be made again, with what their volumes ask and the constraints that their scheduler gives
+    them; None where the volumes of one let it run nowhere."""
     found: list[Pod] = []
     for pod in pods:
-        held = volumes.followed(unbound(pod), is_moved=True)
+        held = volumes.followed(defaults.given(unbound(pod)), is_moved=True)
         if isinstance(held, Cause):
             return None
         found.append(held)

@@ -60,7 +60,7 @@ class _Present:
     """The later snapshot, asked about parts of one command in their order: each takes of the budgets."""
 
     def __init__(self, before: World, now: ClusterSnapshot) -> None:
-        self._before, self._now = before, World(now, before.market, before.ignores_preferences)
+        self._before, self._now = before, before.of(now)
         self._obstacles, self._successors = Obstacles(now), Successors(now)
         self._allowances: dict[str, Allowance] = {}
 

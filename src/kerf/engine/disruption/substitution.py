@@ -9,7 +9,6 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from kerf.engine.buy.options import IGNORE, RESPECT, Options
 from kerf.engine.decide import decide
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import TakesPods
@@ -84,7 +83,7 @@ class Substitutes:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._options = Options(with_bound=False, preferences=IGNORE if world.ignores_preferences else RESPECT)
+        self._options = replace(world.options, with_bound=False)
 
     def of(self, victims: Sequence[Candidate], *, must_save: bool = False) -> Substitution | None:
         """What holds all pods of these nodes that are planned for; None where some pod would find no place.
@@ -161,9 +160,7 @@ class Substitutes:
             _going(node) if node.name in marked else node if may_receive(node, base) else _closed(node)
             for node in base.nodes
         )
-        known = vars(self._world).get("holding")
-        world = World(replace(base, nodes=nodes), self._world.market, self._world.ignores_preferences, known)
-        return world.with_leaving()
+        return self._world.of(replace(base, nodes=nodes)).with_leaving()
 
     @cached_property
     def _base(self) -> ClusterSnapshot:
@@ -175,7 +172,7 @@ class Substitutes:
         snapshot = with_leaving(replace(self._world.snapshot, windows=(), windowed=(), cron_jobs=()))
         if not snapshot.pending:
             return snapshot
-        made = decide(World(snapshot, self._world.market, self._world.ignores_preferences), self._options)
+        made = decide(self._world.of(snapshot), self._options)
         homes = {each.pod.pod: each.node for each in made.placements}
         waiting = (pod for pod in snapshot.pending if self._takes(homes.get(pod.key, ""), snapshot))
         return replace(snapshot, pending=tuple(waiting))

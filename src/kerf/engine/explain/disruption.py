@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from kerf.engine.buy.options import COST
 from kerf.engine.disruption.causes import (
     Broken,
     BudgetPrevents,
@@ -45,6 +44,7 @@ from kerf.engine.disruption.causes import (
 from kerf.engine.disruption.command import Command
 from kerf.engine.explain.causes import cause_text, counted, some, words
 from kerf.engine.explain.launches import why_launched
+from kerf.engine.options import COST
 from kerf.model.bounds import MIN_NODES, bounds_of
 from kerf.model.instancetypes import price_text
 from kerf.model.nodeclaim import DO_NOT_DISRUPT, GPUS_HEALTHY

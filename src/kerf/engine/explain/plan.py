@@ -4,7 +4,6 @@ from collections.abc import Collection, Container, Sequence
 from dataclasses import replace
 from functools import partial
 
-from kerf.engine.buy.options import DEFAULT, Options
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision, Refusal
 from kerf.engine.explain.causes import cause_text
@@ -15,6 +14,7 @@ from kerf.engine.explain.notes import estimates, fractions, notes, pool_notes
 from kerf.engine.explain.preferences import dropped_notes
 from kerf.engine.explain.refusals import Telling
 from kerf.engine.explain.room import decision_notes
+from kerf.engine.options import DEFAULT, Options
 from kerf.engine.world import World
 from kerf.model.causes import OfPool
 from kerf.model.market import Market

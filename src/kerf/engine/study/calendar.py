@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
 from kerf.engine.headroom.windows.phases import turn_of
+from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.schedules import due_times
 from kerf.model.windows import OPEN, CapacityWindow, WindowStatus

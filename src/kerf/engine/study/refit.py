@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.leaving import unbound
+from kerf.engine.options import Options
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE
@@ -48,7 +48,7 @@ def refit(world: World, nodes: Collection[str], options: Options) -> Refit:
     wait. Cost: one decision for the pods of `nodes`.
     """
     taken = [node for node in world.snapshot.nodes if node.name in nodes and node.node is not None]
-    decision = decide(World(without(world.snapshot, nodes), world.market, world.ignores_preferences), options)
+    decision = decide(world.of(without(world.snapshot, nodes)), options)
     bought = Counter((each.offering.instance_type, each.offering.capacity_type) for each in decision.launches)
     price_micro = sum(launch.price_micro for launch in decision.launches)
     return Refit(

@@ -42,12 +42,12 @@ def steps(world: World) -> Iterator[ConsolidationStep]:
 
     Cost: a decision about all nodes for each step.
     """
-    world = World(replace(world.snapshot, pending=()), world.market, world.ignores_preferences)
+    world = world.of(replace(world.snapshot, pending=()))
     for _ in range(MOST_STEPS):
         command, _ = first_command(world, candidates(world.snapshot)[0], tuple)
         if command is None:
             return
-        after = World(done(command, world), world.market, world.ignores_preferences)
+        after = world.of(done(command, world))
         moved = sum(len(places.moved) for places in command.deletions)
         moved += sum(len(launch.pods) for launch in command.launches)
         prices = (cluster_price(each.snapshot.nodes, each.supply) for each in (world, after))

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.buy.options import Options
 from kerf.engine.explain.plan import plan
 from kerf.engine.headroom.windows.phases import Turn, next_change_s, turn_of
 from kerf.engine.headroom.windows.warm import still_needed
+from kerf.engine.options import Options
 from kerf.model.constraints import Requirements, Toleration
 from kerf.model.nodeclaim import INITIALIZED, NodeClaim
 from kerf.model.plan import Plan

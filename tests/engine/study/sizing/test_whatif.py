@@ -1,6 +1,6 @@
 """002-12: what other requests of the same pods would come to."""
 
-from kerf.engine.buy.options import Options
+from kerf.engine.options import Options
 from kerf.engine.study.sizing.compare import FIRST, changed_spec, compared, with_requests
 from kerf.engine.world import World
 from kerf.model.pods import Container, PodSpec

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
+from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.placeholders import is_virtual
 from kerf.model.pods import Container, Pod, PodSpec

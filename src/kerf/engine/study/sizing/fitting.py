@@ -7,7 +7,7 @@ worked out here, as advice.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kerf.engine.buy.options import Options
+from kerf.engine.options import Options
 from kerf.engine.place.noderooms import daemons_of
 from kerf.engine.study.sizing.compare import Variant, compared
 from kerf.engine.study.sizing.workloads import Standing
