@@ -16,7 +16,7 @@ def test_each_step_says_what_goes_what_comes_and_what_it_saves() -> None:
     assert ("Underutilized", 0.384) == (step["reason"], step["perHourSaved"])
     assert [("large", ["launch-0"])] == [(each["node"], each["launches"]) for each in step["nodes"]]
     assert ["m5.2xlarge"] == [each["instanceType"] for each in step["launches"]]
-    assert ["kept"] == [each["node"] for each in data["blocked"]]
+    assert ["full", "kept"] == [each["node"] for each in data["staying"]]
 
 
 def test_a_plan_shows_the_first_step() -> None:

@@ -11,7 +11,7 @@ from kerf.engine.world import World
 from kerf.model.snapshot import ClusterSnapshot
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours
 
-AT_ONCE = 20
+AT_ONCE, COUNT = 20, 510
 
 
 def some(count: int) -> list[Candidate]:
@@ -23,9 +23,13 @@ def some(count: int) -> list[Candidate]:
     return found
 
 
-def look(asked: Asked, found: list[Candidate], version: int) -> list[str]:
+FOUND = some(COUNT)
+NAMES = [each.node.name for each in FOUND]
+
+
+def look(asked: Asked, version: int, found: list[Candidate] = FOUND, now_s: float = 0) -> list[str]:
     """The names of those that are due; all of them are refused."""
-    due = asked.due(found, version)
+    due = asked.due(found, version, now_s)
     for each in due:
         asked.refused(each)
     return [each.node.name for each in due]
@@ -33,66 +37,64 @@ def look(asked: Asked, found: list[Candidate], version: int) -> list[str]:
 
 def test_the_first_look_asks_all_and_the_next_some() -> None:
     """A change far away changes few answers."""
-    asked, found = Asked(), some(120)
-    names = [each.node.name for each in found]
-    assert names == look(asked, found, 1)
+    asked = Asked()
+    assert NAMES == look(asked, 1)
     assert asked.is_through
-    assert [] == look(asked, found, 1)
+    assert [] == look(asked, 1)
     assert asked.is_through
-    assert names[:AT_ONCE] == look(asked, found, 2)
+    assert NAMES[:AT_ONCE] == look(asked, 2)
     assert not asked.is_through
 
 
 def test_all_have_been_asked_after_some_looks() -> None:
     """Also when something changes all the time."""
-    asked, found = Asked(), some(120)
-    look(asked, found, 0)
-    seen = [name for version in range(1, 7) for name in look(asked, found, version)]
-    assert {each.node.name for each in found} == set(seen)
+    asked = Asked()
+    look(asked, 0)
+    seen = [name for version in range(1, 1 + -(-COUNT // AT_ONCE)) for name in look(asked, version)]
+    assert set(NAMES) == set(seen)
 
 
 def test_without_further_changes_the_looks_end() -> None:
-    """Every node is asked once more after the last change, not more often."""
-    asked, found = Asked(), some(120)
-    look(asked, found, 0)
-    counts = [len(look(asked, found, 1)) for _ in range(7)]
-    assert [*[AT_ONCE] * 6, 0] == counts
+    """Every node is asked once more after the last change, not more often; and after five minutes, for time passes."""
+    asked = Asked()
+    look(asked, 0)
+    counts = [len(look(asked, 1)) for _ in range(COUNT // AT_ONCE + 2)]
+    assert [*[AT_ONCE] * (COUNT // AT_ONCE), COUNT % AT_ONCE, 0] == counts
     assert asked.is_through
+    assert [0, AT_ONCE] == [len(look(asked, 1, now_s=now_s)) for now_s in (299, 300)]
 
 
 def test_a_node_that_has_changed_is_asked_at_once() -> None:
     """It is another object then; so is one that is new."""
-    asked, found = Asked(), some(121)
-    look(asked, found[:-1], 0)
-    look(asked, found[:-1], 1)
-    other = replace(found[110], cluster_node=replace(found[110].cluster_node))
-    changed = [*found[:110], other, *found[111:]]
-    due = look(asked, changed, 1)
-    assert {found[110].node.name, found[120].node.name} < set(due)
+    asked = Asked()
+    look(asked, 0, FOUND[:-1])
+    look(asked, 1, FOUND[:-1])
+    other = replace(FOUND[110], cluster_node=replace(FOUND[110].cluster_node))
+    due = look(asked, 1, [*FOUND[:110], other, *FOUND[111:]])
+    assert {NAMES[110], NAMES[-1]} < set(due)
     assert AT_ONCE + 2 == len(due)
 
 
-def test_with_few_nodes_every_look_asks_all_after_a_change() -> None:
+def test_of_a_fleet_that_is_not_large_all_are_asked() -> None:
     """As without a memory."""
-    asked, found = Asked(), some(AT_ONCE)
-    for version in range(3):
-        assert AT_ONCE == len(look(asked, found, version))
+    asked = Asked()
+    for _ in range(3):
+        assert NAMES[:500] == look(asked, 1, FOUND[:500])
         assert asked.is_through
 
 
 def test_consolidation_asks_those_that_are_due() -> None:
     """Nodes that have changed go first; of the others, whose pods fit nowhere else, few are asked."""
-    names = [f"node-{number:03}" for number in range(60)]
-    pods = [on(name, f"pod-{name}", cpu="100m", selector={"disk": "gone"}) for name in names]
-    world = World(a_cluster([free_pool()], [ours(name) for name in names], pods), MARKET)
+    pods = [on(name, f"pod-{name}", cpu="100m", selector={"disk": "gone"}) for name in NAMES]
+    world = World(a_cluster([free_pool()], [ours(name) for name in NAMES], pods), MARKET)
     asked = Asked()
     assert [] == list(propose(world, candidates(world.snapshot)[0], asked))
     held = world.snapshot
-    free = replace(held.nodes[57], pods=(on("node-057", "free", cpu="100m"),))
+    free = replace(held.nodes[57], pods=(on(NAMES[57], "free", cpu="100m"),))
     nodes = tuple(free if each.name == free.name else each for each in held.nodes)
     later = World(replace(held, nodes=nodes, version=held.version + 1), MARKET)
     commands = propose(later, candidates(later.snapshot)[0], asked)
-    assert ["node-057"] == [each.deletions[0].node for each in commands]
+    assert [NAMES[57]] == [each.deletions[0].node for each in commands]
     assert not asked.is_through
 
 

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kerf.engine.disruption.causes import Alternative, Lacks, NoAlternative
 from kerf.engine.disruption.command import Command
-from kerf.engine.disruption.repacking import propose
+from kerf.engine.disruption.repacking import nearest, propose
 from kerf.engine.explain.disruption import explained
 from kerf.engine.options import IGNORE, Options
 from kerf.engine.world import World
+from kerf.model.causes import Name
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN
 from kerf.model.market import Market
@@ -236,3 +238,40 @@ def test_every_pod_of_a_node_that_goes_has_one_place_that_holds_it(held: Cluster
     assert command.cost.after_micro < command.cost.before_micro
     names = {launch.name for launch in command.launches}
     assert names == {name for each in command.deletions for name in each.replaced_by}
+
+
+def other(snapshot: ClusterSnapshot, market: Market = LARGE) -> Alternative | NoAlternative:
+    """What would take the pods of the first node."""
+    return nearest(World(snapshot, market), may_go(snapshot)[0])
+
+
+def test_the_nearest_alternative_says_what_it_lacks() -> None:
+    """One type for the other, with what both cost; or nothing, where no type that is sold takes the pods."""
+    small = a_cluster([free_pool()], [node("a", "m5.xlarge", 4)], [serving("a", "p", 3)])
+    assert Alternative(1, ((Name("m5.xlarge"), 1),), 192_000, 192_000, Lacks.SAVING) == other(small)
+    gone = a_cluster([free_pool()], [node("a", "m5.xlarge", 4)], [serving("a", "p", 3, selector={"disk": "gone"})])
+    assert NoAlternative(1) == other(gone)
+
+
+JUST_CAME = [on("big", f"new-{number}", cpu="100m", created_s=NOON_S) for number in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "pods", "lacks"),
+    [
+        ("WhenEmptyOrUnderutilized", [serving("big", "a", 3)], Lacks.NOTHING),
+        ("WhenEmptyOrUnderutilized", [*JUST_CAME, on("big", "job", cpu=5, created_s=NOON_S - 72_000)], Lacks.WORTH),
+        (
+            "WhenEmptyOrUnderutilized",
+            [serving("big", "a", 3, labels={POD_GROUP: "g", POD_GROUP_MIN: "1"})],
+            Lacks.GROUP,
+        ),
+        (BALANCED, [serving("big", f"p-{number}", 1) for number in range(12)], Lacks.BALANCE),
+    ],
+    ids=["the next look takes it", "a job of long", "a group", "too little for so many pods"],
+)
+def test_what_stands_against_a_cheaper_node(policy: str, pods: list[Pod], lacks: Lacks) -> None:
+    """The first of the rules that applies."""
+    found = other(a_cluster([free_pool(policy=policy)], [node("big", "m5.4xlarge", 16)], pods))
+    assert isinstance(found, Alternative)
+    assert lacks == found.lacks

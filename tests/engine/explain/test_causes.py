@@ -14,9 +14,19 @@ import pytest
 from kerf import engine, model
 from kerf.engine.buy.launching import Needed
 from kerf.engine.buy.relabelling import IdleNodeFits
-from kerf.engine.disruption.causes import Broken, Drifts, EmptyFor, Going, Keeping, PodsFit, Repacked
+from kerf.engine.disruption.causes import (
+    Alternative,
+    Broken,
+    Drifts,
+    EmptyFor,
+    Going,
+    Keeping,
+    NoAlternative,
+    PodsFit,
+    Repacked,
+)
 from kerf.engine.explain.causes import cause_text
-from kerf.engine.explain.disruption import going_text, keeping_text, removal_text
+from kerf.engine.explain.disruption import alternative_text, going_text, keeping_text, removal_text
 from kerf.engine.explain.launches import why_launched, why_relabelled
 from kerf.engine.explain.runs import warning_text
 from kerf.engine.headroom.prewarm import RunWarning
@@ -29,6 +39,7 @@ from tests.engine.buy.test_configuration_choice import pods
 from tests.engine.buy.test_relabelling import cut_node, decided
 from tests.sharing.test_causes import kinds
 
+OTHERS = (Alternative, NoAlternative)
 KEEPING, GOING, REMOVING = get_args(Keeping), get_args(Going), (EmptyFor, PodsFit, Repacked, Drifts, Broken)
 BY_OTHERS = (NotBought,)
 """Said by the misfits of the pod, which are causes themselves."""
@@ -105,6 +116,8 @@ def words(kind: type[Cause]) -> str:
         return keeping_text(cause)
     if kind in GOING:
         return going_text(cause)
+    if kind in OTHERS:
+        return alternative_text(cause, "USD")
     if kind in get_args(RunWarning):
         return warning_text(cause)
     if kind in REMOVING:

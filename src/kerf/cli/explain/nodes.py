@@ -13,7 +13,9 @@ from kerf.cli.plan.json import Json
 from kerf.cli.render import counted, some, table
 from kerf.cli.stages import Prospect, age_text, missing, prospect, stage_of
 from kerf.engine.disruption.budgets import Census
+from kerf.engine.disruption.causes import Alternative
 from kerf.engine.explain.causes import cause_text
+from kerf.engine.explain.disruption import alternative_text
 from kerf.engine.explain.promises import broken_text
 from kerf.engine.study.usage.overload import MEASURED, crowd_text, crowds, load_of, load_text
 from kerf.engine.supply.caps import excess
@@ -60,6 +62,7 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
         "overloaded": [] if load is None else list(load.overloaded()),
         "verdict": future.verdict,
         "why": future.why,
+        "alternative": _alternative(node, answers),
         "quietSecondsLeft": None if future.quiet_s is None else int(future.quiet_s),
         "disruptionsAllowed": _budgets(node, read),
         "draining": Draining(node, read.snapshot).data(),
@@ -93,6 +96,15 @@ def _conditions(node: ClusterNode) -> list[Json]:
     ]
 
 
+def _alternative(node: ClusterNode, answers: PodAnswers) -> Json | None:
+    found, currency = answers.fates.alternative(node), answers.read.market.currency
+    if found is None:
+        return None
+    types = {str(name): number for name, number in found.types} if isinstance(found, Alternative) else {}
+    price = price_number(found.price_micro) if isinstance(found, Alternative) else None
+    return {"instanceTypes": types, "perHour": price, "why": alternative_text(found, currency)}
+
+
 def _budgets(node: ClusterNode, read: ReadInput) -> dict[str, int | None]:
     """How many nodes of its pool may go now, by reason; None: any number."""
     pool, census = read.snapshot.pool(pool_of(node)), Census.of(read.snapshot)
@@ -119,6 +131,9 @@ def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect,
     for unreadable in _unreadable(node):
         yield f"  its claim has an annotation that cannot be read, so it promises nothing: {unreadable}"
     yield f"  {future.verdict}: {future.why}"
+    other = answers.fates.alternative(node)
+    if other is not None:
+        yield f"  nearest alternative: {alternative_text(other, read.market.currency)}"
     yield from Draining(node, read.snapshot).lines()
     for relabel in answers.plan.relabels:
         if relabel.node == node.name:

@@ -4,11 +4,15 @@ from collections.abc import Iterator, Sequence
 
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, percent_text, some, table
-from kerf.engine.disruption.candidates import candidates
-from kerf.engine.explain.disruption import explained, obstacle_text
+from kerf.cli.stages import prospect
+from kerf.engine.disruption.keeping import Fates
+from kerf.engine.explain.disruption import explained
 from kerf.engine.study.steps import MOST_STEPS, ConsolidationStep
 from kerf.engine.world import World
 from kerf.model.instancetypes import price_number, price_text
+from kerf.model.plan import Cost, Plan
+
+_MOST_NODES = 3
 
 
 def steps_object(found: Sequence[ConsolidationStep], world: World, bound_micro: int | None) -> Json:
@@ -23,7 +27,7 @@ def steps_object(found: Sequence[ConsolidationStep], world: World, bound_micro: 
         "perHourLowerBound": None if bound_micro is None else price_number(bound_micro),
         "podsMoved": sum(step.moved for step in found),
         "steps": [_object(step) for step in found],
-        "blocked": [{"node": node, "why": why} for node, why in _blocked(world)],
+        "staying": [{"node": node, "why": why} for node, why in _staying(found, world).items()],
     }
 
 
@@ -49,12 +53,17 @@ def _prices(found: Sequence[ConsolidationStep]) -> tuple[int, int]:
     return (found[0].before_micro, found[-1].after_micro) if found else (0, 0)
 
 
-def _blocked(world: World) -> list[tuple[str, str]]:
-    return [(each.node, obstacle_text(each.cause)) for each in candidates(world.snapshot)[1]]
+def _staying(found: Sequence[ConsolidationStep], world: World) -> dict[str, str]:
+    """By name why each node that is there now stays once all steps are done."""
+    after = found[-1].after if found else world
+    fates = Fates(after, Plan("", Cost(world.market.currency, 0, 0)))
+    there = {node.name for node in world.snapshot.nodes}
+    left = (node for node in after.snapshot.nodes if node.name in there and node.node is not None)
+    return {node.name: prospect(node, fates).why for node in left}
 
 
 def steps_lines(found: Sequence[ConsolidationStep], world: World, bound_micro: int | None) -> Iterator[str]:
-    """A row a step, then what they come to, then the nodes that something keeps."""
+    """A row a step, then what they come to, then the nodes that stay, those together that do for the same reason."""
     currency = world.market.currency
     if found:
         headers = (
@@ -79,8 +88,13 @@ def steps_lines(found: Sequence[ConsolidationStep], world: World, bound_micro: i
             yield f"note: {MOST_STEPS} steps are shown; there may be more"
     else:
         yield "no node would go"
-    for node, why in _blocked(world):
-        yield f"  {node} stays: {why}"
+    by_why: dict[str, list[str]] = {}
+    for node, why in _staying(found, world).items():
+        by_why.setdefault(why, []).append(node)
+    if by_why:
+        yield ""
+        rows = ((some(nodes, _MOST_NODES), str(len(nodes)), why) for why, nodes in by_why.items())
+        yield from table(("STAYING", "NODES", "WHY"), rows)
 
 
 def _moved(found: Sequence[ConsolidationStep]) -> int:

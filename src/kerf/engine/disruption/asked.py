@@ -14,31 +14,40 @@ from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
 _AT_ONCE = 20
 """So many of those that were asked before are asked again in one look."""
+_STANDS_S = 300.0
+"""So long an answer stands at the most while nothing changes."""
 _LARGE, _PART, _REPACKS_S = 500, 50, 1_800.0
-"""Of a fleet of more nodes one in so many must have changed before cheaper ones are looked for again, within a time."""
+"""Of a fleet of more nodes one in so many must have changed before cheaper ones are looked for again, within a time.
+
+Smaller ones are asked as a whole each time.
+"""
 
 
 class Asked:
     """What looks at one cluster have found so far; the controller that looks again and again keeps it.
 
-    With no more nodes than are asked at once every look asks all of them, as the first one does.
+    Of a fleet that is not large every look asks all nodes, as the first one does.
     """
 
     def __init__(self) -> None:
         self._refused: dict[str, tuple[ClusterNode, int]] = {}
         self._look, self._changed, self._version, self._last = 0, 0, -1, ""
-        self._due = False
+        self._changed_s, self._due = float("-inf"), False
 
     @property
     def is_through(self) -> bool:
         """Whether no candidate of the last look is still to be asked since the cluster changed."""
         return not self._due
 
-    def due(self, candidates: Sequence[Candidate], version: int) -> Sequence[Candidate]:
+    def due(self, candidates: Sequence[Candidate], version: int, now_s: float) -> Sequence[Candidate]:
         """The candidates to ask now, in their order; `version` is that of the state. Begins a look. Cost: linear."""
         self._look += 1
-        if version != self._version:
-            self._version, self._changed = version, self._look
+        # Time alone changes some answers: room that is kept for pods to be is given back.
+        if version != self._version or now_s >= self._changed_s + _STANDS_S:
+            self._version, self._changed, self._changed_s = version, self._look, now_s
+        if len(candidates) <= _LARGE:
+            self._due = False
+            return candidates
         held = ((each.node.name, each, self._refused.get(each.node.name)) for each in candidates)
         known = {name: was for name, each, was in held if was is not None and was[0] is each.cluster_node}
         waiting = sorted(name for name, (_, look) in known.items() if look < self._changed)

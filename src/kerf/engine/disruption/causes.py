@@ -4,6 +4,7 @@ A decision never reads a sentence, and a changed sentence never changes a decisi
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from kerf.model.causes import Cause, Name, OverPriceCap, Quoted
 from kerf.model.plan import Deletion
@@ -171,6 +172,13 @@ class OthersFirst(Cause):
     is_empty: bool
 
 
+@dataclass(frozen=True, slots=True)
+class DisturbsMore(Cause):
+    """Its pods fit elsewhere, and by consolidationPolicy Balanced their move disturbs more than it saves."""
+
+    pool: Name
+
+
 Keeping = (
     Obstacle
     | NoNodeClaim
@@ -188,9 +196,42 @@ Keeping = (
     | NodePoolBudget
     | NothingElseHasRoom
     | PriceUnknown
+    | DisturbsMore
     | OthersFirst
 )
 """Why a node stays."""
+
+
+class Lacks(StrEnum):
+    """Why nodes that could take a node's pods are not bought."""
+
+    SAVING = "saving"
+    SPOT = "spot"
+    GROUP = "group"
+    REST = "rest"
+    WORTH = "worth"
+    BALANCE = "balance"
+    MARGIN = "margin"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative(Cause):
+    """What could be bought for a node's pods: so many of each type, what they cost an hour, the node now, and what
+    stands against it. Without types the pods fit on nodes that are there or on their way."""
+
+    pods: int
+    types: tuple[tuple[Name, int], ...]
+    price_micro: int
+    now_micro: int
+    lacks: Lacks
+
+
+@dataclass(frozen=True, slots=True)
+class NoAlternative(Cause):
+    """Nothing that is there or could be bought takes the node's pods."""
+
+    pods: int
 
 
 @dataclass(frozen=True, slots=True)

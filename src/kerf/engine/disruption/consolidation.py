@@ -37,7 +37,8 @@ def propose(world: World, candidates: Sequence[Candidate], asked: Asked | None =
     others, balance = Relocation(world), Balance(world)
     eligible = [each for each in eligible if others.may_hold(each[0])]
     if asked is not None:
-        due = {each.node.name for each in asked.due([each for each, _ in eligible], world.snapshot.version)}
+        now_s, version = world.snapshot.taken_at_s, world.snapshot.version
+        due = {each.node.name for each in asked.due([each for each, _ in eligible], version, now_s)}
         eligible = [each for each in eligible if each[0].node.name in due]
     for candidate, saved in sorted(eligible, key=lambda each: (-_gain(*each), each[0].node.name)):
         moved = others.of(candidate)

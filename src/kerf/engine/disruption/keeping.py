@@ -3,15 +3,19 @@
 from collections.abc import Mapping
 from functools import cached_property
 
+from kerf.engine.disruption.balanced import Balance
 from kerf.engine.disruption.budgets import Census
 from kerf.engine.disruption.candidates import candidate_of, moving
 from kerf.engine.disruption.causes import (
+    Alternative,
     DeletedByPlan,
+    DisturbsMore,
     Going,
     Keeping,
     Leaving,
     MinNodes,
     NeverConsolidated,
+    NoAlternative,
     NodePoolBudget,
     NoNodeClaim,
     NoNodePool,
@@ -31,6 +35,7 @@ from kerf.engine.disruption.causes import (
 from kerf.engine.disruption.obstacles import Obstacles
 from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.disruption.relocation import Relocation
+from kerf.engine.disruption.repacking import nearest
 from kerf.engine.disruption.successors import Successors, replaced
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
@@ -108,9 +113,26 @@ class Fates:
             return ReplacementOf(Name(old)) if old else OthersFirst(is_empty=True)
         if candidate is not None and self._relocation.of(candidate) is None:
             return NothingElseHasRoom(pods)
-        if present_price(node, self._world.supply) <= 0:
+        price = present_price(node, self._world.supply)
+        if price <= 0:
             return PriceUnknown()
+        if candidate is not None and not self._balance.allows([candidate], price):
+            return DisturbsMore(Name(candidate.pool.name))
         return OthersFirst(is_empty=False)
+
+    def alternative(self, node: ClusterNode) -> Alternative | NoAlternative | None:
+        """What would take the pods of a node that stays because they fit on no other; None for any other node.
+
+        Cost: two decisions for its pods.
+        """
+        candidate = candidate_of(node, self._snapshot)
+        if candidate is None or self.going(node) is not None:
+            return None
+        return nearest(self._world, candidate) if isinstance(self.keeping(node), NothingElseHasRoom) else None
+
+    @cached_property
+    def _balance(self) -> Balance:
+        return Balance(self._world)
 
     @cached_property
     def _deletions(self) -> Mapping[str, Deletion]:

@@ -15,12 +15,13 @@ from kerf.engine.decide import alone
 from kerf.engine.disruption.balanced import Balance
 from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate, may_save
-from kerf.engine.disruption.causes import Repacked
+from kerf.engine.disruption.causes import Alternative, Lacks, NoAlternative, Repacked
 from kerf.engine.disruption.command import Command, replacing
 from kerf.engine.disruption.disturbance import MILLION, life_s, lost_s, of_node
 from kerf.engine.disruption.substitution import Substitutes, Substitution
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
+from kerf.model.causes import Name
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE
 from kerf.model.groups import group_of
 from kerf.model.lowerbound import NANO
@@ -169,6 +170,35 @@ def _windows(world: World, wasted: Sequence[_Judged]) -> list[list[_Judged]]:
     return found
 
 
+def nearest(world: World, candidate: Candidate) -> Alternative | NoAlternative:
+    """What would take the pods of a node that stays, and what stands against it. Cost: two decisions for its pods."""
+    substitutes, pods = Substitutes(world), len(candidate.pods)
+    found = substitutes.of([candidate])
+    if found is None:
+        return NoAlternative(pods)
+    types = Counter(launch.offering.instance_type for launch in found.launches)
+    named = tuple((Name(name), number) for name, number in sorted(types.items()))
+    return Alternative(pods, named, found.after_micro, found.before_micro, _lacks(world, substitutes, candidate, found))
+
+
+def _lacks(world: World, substitutes: Substitutes, candidate: Candidate, found: Substitution) -> Lacks:
+    if found.saved_micro <= 0:
+        return Lacks.SAVING
+    if any(group_of(pod) is not None for pod in candidate.pods):
+        return Lacks.GROUP
+    if not _is_settled(candidate, world):
+        return Lacks.REST
+    saving = substitutes.of([candidate], must_save=True)
+    if saving is None:
+        return Lacks.SPOT
+    if _is_noise(saving):
+        return Lacks.MARGIN
+    if not Balance(world).allows([candidate], saving.saved_micro):
+        return Lacks.BALANCE
+    judged = _judged(world, [candidate])
+    return Lacks.NOTHING if judged and _gain(judged, saving) > 0 else Lacks.WORTH
+
+
 def _within(world: World, wasted: Sequence[_Judged]) -> list[_Judged]:
     allowance = Allowance(world.snapshot, UNDERUTILIZED)
     return [each for each in wasted if allowance.take(each.candidate.pool.name)]
@@ -197,11 +227,18 @@ def _gained(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Judged
     if found is None or not balance.allows(victims, found.saved_micro):
         return 0.0, None
     going = {each.node.name for each in found.victims}
-    moved = [each for each in wasted if each.candidate.node.name in going]
+    gain = _gain([each for each in wasted if each.candidate.node.name in going], found)
+    return (0.0, None) if gain <= 0 or _is_noise(found) else (gain, found)
+
+
+def _gain(moved: Sequence[_Judged], found: Substitution) -> float:
+    """What is saved while the pods may be expected to run, less what they lose, in micro-units."""
     life = sum(each.life_s for each in moved) / max(1, len(moved))
-    gain = found.saved_micro * life / _HOUR_S - sum(each.lost_micro for each in moved)
-    is_noise = found.saved_micro * _WASTED <= found.before_micro
-    return (0.0, None) if gain <= 0 or is_noise else (gain, found)
+    return found.saved_micro * life / _HOUR_S - sum(each.lost_micro for each in moved)
+
+
+def _is_noise(found: Substitution) -> bool:
+    return found.saved_micro * _WASTED <= found.before_micro
 
 
 def _without_mirrored(wasted: Sequence[_Judged], found: Substitution) -> list[_Judged]:

@@ -5,18 +5,22 @@ from dataclasses import replace
 from typing import assert_never
 
 from kerf.engine.disruption.causes import (
+    Alternative,
     Broken,
     BudgetPrevents,
     DeletedByPlan,
+    DisturbsMore,
     DoNotDisrupt,
     Drifts,
     EmptyFor,
     Going,
     Keeping,
+    Lacks,
     Leaving,
     MarkedForDeletion,
     MinNodes,
     NeverConsolidated,
+    NoAlternative,
     NodePoolBudget,
     Nominated,
     NoNodeClaim,
@@ -93,6 +97,11 @@ def keeping_text(cause: Keeping) -> str:
             return f"{_pods(pods)} on it and would find no place on other nodes"
         case PriceUnknown():
             return "nothing is known of its price, so that nothing would be saved"
+        case DisturbsMore(pool):
+            return (
+                f"its pods fit on other nodes, and by consolidationPolicy Balanced of NodePool {pool} their move would "
+                "disturb more than it saves"
+            )
         case OthersFirst(is_empty):
             if is_empty:
                 return "it is empty and may go; the plan takes others first"
@@ -123,6 +132,31 @@ def _setting_text(
             return f"NodePool {pool} keeps {nodes} nodes, empty or not ({MIN_NODES})"
         case NodePoolBudget(pool, reason):
             return f"the disruption budgets of NodePool {pool} allow no further node to go for the reason {reason}"
+        case _:
+            assert_never(cause)
+
+
+_LACKS = {
+    Lacks.SAVING: "it costs no less",
+    Lacks.SPOT: "a spot node makes way for spot nodes only with --spot-to-spot-consolidation On and enough types",
+    Lacks.GROUP: "its pods belong to a group, which moves as a whole or not at all",
+    Lacks.REST: "it came in place of others and is left alone for a while",
+    Lacks.WORTH: "the move would throw away more work than it saves while the pods may be expected to run",
+    Lacks.BALANCE: "by consolidationPolicy Balanced the move disturbs more than it saves",
+    Lacks.MARGIN: "what it saves is too little to act on",
+    Lacks.NOTHING: "the next look at the whole fleet may take it",
+}
+
+
+def alternative_text(cause: Alternative | NoAlternative, currency: str) -> str:
+    """What would take the pods of a node that stays, and why that is not bought."""
+    match cause:
+        case NoAlternative(pods):
+            return f"none: nothing that could be bought takes {'its pod' if pods == 1 else f'its {pods} pods'}"
+        case Alternative(_, types, price_micro, now_micro, lacks):
+            named = " and ".join(f"{number} x {name}" for name, number in types) or "nodes that are on their way"
+            prices = f"{price_text(price_micro)} instead of {price_text(now_micro)} {currency}/h"
+            return f"{named} for {prices}; {_LACKS[lacks]}"
         case _:
             assert_never(cause)
 

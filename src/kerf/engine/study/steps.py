@@ -29,12 +29,13 @@ MOST_STEPS = 200
 
 @dataclass(frozen=True)
 class ConsolidationStep:
-    """One command, the pods that it moves, and what the nodes cost an hour before and after it."""
+    """One command, the pods that it moves, what the nodes cost an hour before and after it, and the world then."""
 
     command: Command
     moved: int
     before_micro: int
     after_micro: int
+    after: World
 
 
 def steps(world: World) -> Iterator[ConsolidationStep]:
@@ -50,8 +51,8 @@ def steps(world: World) -> Iterator[ConsolidationStep]:
         after = world.of(done(command, world))
         moved = sum(len(places.moved) for places in command.deletions)
         moved += sum(len(launch.pods) for launch in command.launches)
-        prices = (cluster_price(each.snapshot.nodes, each.supply) for each in (world, after))
-        yield ConsolidationStep(command, moved, *prices)
+        before, then = (cluster_price(each.snapshot.nodes, each.supply) for each in (world, after))
+        yield ConsolidationStep(command, moved, before, then, after)
         world = after
 
 
