@@ -4,9 +4,9 @@ from pathlib import Path
 
 import yaml
 
-from tests.cli.program import kerf
+from tests.cli.program import ROOT, kerf
 
-EXAMPLE = Path("examples/nodes-over-time/cluster.yaml")
+EXAMPLE = ROOT / "examples" / "nodes-over-time" / "cluster.yaml"
 NOW = ("--now", "2026-01-05T08:00:00Z")
 
 
@@ -22,10 +22,10 @@ def test_the_nearest_alternative_is_named(tmp_path: Path) -> None:
     asked = ("explain", "node/full", "-f", str(tmp_path / "alone.yaml"), *NOW)
     why = "1 x m5.xlarge for 0.192 instead of 0.192 USD/h; it costs no less"
     assert f"  nearest alternative: {why}" in kerf(*asked).stdout.splitlines()
-    data = kerf(*asked, "-o", "json").data
+    (data,) = kerf(*asked, "-o", "json").data["items"]
     assert {"instanceTypes": {"m5.xlarge": 1}, "perHour": 0.192, "why": why} == data["alternative"]
 
 
 def test_a_node_that_another_thing_keeps_has_none() -> None:
     """What keeps it stands in the way of any."""
-    assert None is kerf("explain", "node/kept", "-f", str(EXAMPLE), *NOW, "-o", "json").data["alternative"]
+    assert None is kerf("explain", "node/kept", "-f", str(EXAMPLE), *NOW, "-o", "json").data["items"][0]["alternative"]
