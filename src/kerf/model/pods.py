@@ -267,7 +267,8 @@ class Pod:
     where its manifest stands (`file:line:col`), for messages. `queue_priority` goes before its priority in Kerf's own
     queue; a decision sets it, no API does. `reserved_for` are the reservations (`model.nodes.reservation`) that it
     tolerates. They say where a plan has put it and not what it is, so they are no part of its spec: pods of one
-    workload stay equal.
+    workload stay equal. `starting_s` is how long it took from the kubelet's first sight of it to its being ready; None
+    where it is not ready, or nothing says when.
     """
 
     namespace: str
@@ -291,6 +292,7 @@ class Pod:
     queue_priority: int = 0
     reserved_for: tuple[str, ...] = ()
     is_ready: bool = False
+    starting_s: int | None = None
 
     @cached_property
     def key(self) -> str:

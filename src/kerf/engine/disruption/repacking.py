@@ -17,7 +17,7 @@ from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate, may_save
 from kerf.engine.disruption.causes import Alternative, Lacks, NoAlternative, Repacked
 from kerf.engine.disruption.command import Command, replacing
-from kerf.engine.disruption.disturbance import MILLION, life_s, lost_s, of_node
+from kerf.engine.disruption.disturbance import MILLION, Restarts, life_s, of_node
 from kerf.engine.disruption.substitution import Substitutes, Substitution
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
@@ -73,13 +73,15 @@ def _is_settled(candidate: Candidate, world: World) -> bool:
 class _Judged:
     """A candidate, what an hour of it costs beyond what its pods are worth, and what these lose when they move."""
 
-    def __init__(self, world: World, candidate: Candidate, worths: dict[str, int]) -> None:
+    def __init__(self, world: World, candidate: Candidate, worths: dict[str, int], restarts: Restarts) -> None:
         now_s, pods = world.snapshot.taken_at_s, candidate.pods
         self.candidate = candidate
         self.price_micro = present_price(candidate.cluster_node, world.supply)
         self.worth_micro = sum(worths.get(pod.key, 0) for pod in pods) // NANO
         self.waste_micro = self.price_micro - self.worth_micro
-        self.lost_micro = sum(int(worths.get(pod.key, 0) * lost_s(pod, now_s)) for pod in pods) // NANO // _HOUR_S
+        self.lost_micro = (
+            sum(int(worths.get(pod.key, 0) * restarts.lost_s(pod, now_s)) for pod in pods) // NANO // _HOUR_S
+        )
         self.life_s = life_s(pods, now_s)
 
     @property
@@ -106,7 +108,8 @@ def _judged(world: World, candidates: Sequence[Candidate]) -> list[_Judged]:
         return []
     by_first = {each.pod: each.nano for each in bound.worths}
     worths = {pod.key: by_first.get(shape.pods[0].key, 0) for shape in shapes for pod in shape.pods}
-    return sorted((_Judged(world, each, worths) for each in candidates), key=lambda each: each.order)
+    restarts = Restarts(pods)
+    return sorted((_Judged(world, each, worths, restarts) for each in candidates), key=lambda each: each.order)
 
 
 def _best(world: World, judged: Sequence[_Judged]) -> Substitution | None:

@@ -348,7 +348,7 @@ def pod_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, so
     if isinstance(spec, dict) and spec.get("nodeName"):
         pending = conditions.get(RESIZE_PENDING) or {}
         decoded = resized(decoded, _statuses(status), is_infeasible=pending.get("reason") == INFEASIBLE)
-    scheduled = conditions.get("PodScheduled") or {}
+    scheduled, ready = (conditions.get(name) or {} for name in ("PodScheduled", READY))
     return Pod(
         namespace=meta.namespace,
         name=meta.name,
@@ -369,7 +369,8 @@ def pod_of(raw: dict[str, Any], report: Report, admission: AdmissionDefaults, so
         initialised=is_initialised(decoded, status.get("initContainerStatuses") or ()),
         source=source,
         reserved_for=reading.reserved_for,
-        is_ready=is_ready(status.get("phase"), (conditions.get(READY) or {}).get("status")),
+        is_ready=is_ready(status.get("phase"), ready.get("status")),
+        starting_s=starting_s(status.get("startTime"), ready.get("status"), ready.get("lastTransitionTime")),
     )
 
 
@@ -431,6 +432,13 @@ def kept_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
 def is_ready(phase: str | None, said: str | None) -> bool:
     """Whether a pod serves, by its phase and the status of its Ready condition; without one it does while it runs."""
     return said == TRUE if said is not None else phase == RUNNING
+
+
+def starting_s(started: str | None, said: str | None, since: str | None) -> int | None:
+    """Seconds from the start of a pod to its being ready, by its start time and its Ready condition; None where it is
+    not ready or does not say both."""
+    first, then = instant(started), instant(since)
+    return max(0, int(then - first)) if said == TRUE and first is not None and then is not None else None
 
 
 def is_initialised(spec: PodSpec, statuses: Iterable[Mapping[str, Any]]) -> bool:

@@ -200,6 +200,7 @@ def _pod(found: _LivePod, source: str) -> Pod:
         raise Unusual
     spec = _resized_of(encoded, *_sizes(status)) if node_name else reading.spec
     _check_name(meta.name)
+    ready = _ready(status.conditions or ())
     return Pod(
         namespace=_namespace(meta.namespace),
         name=meta.name,
@@ -219,7 +220,8 @@ def _pod(found: _LivePod, source: str) -> Pod:
         initialised=_is_initialised(reading.spec, status),
         source=source,
         reserved_for=reading.reserved_for,
-        is_ready=is_ready(status.phase, _ready_said(status.conditions or ())),
+        is_ready=is_ready(status.phase, ready.status if ready is not None else None),
+        starting_s=None if ready is None else _starting_s(status.start_time, ready),
     )
 
 
@@ -333,13 +335,14 @@ def _unschedulable(conditions: Sequence[_Condition]) -> str:
     return shared_text(message) if message else ""
 
 
-def _ready_said(conditions: Sequence[_Condition]) -> str | None:
-    """The status of the condition Ready, of several the last; None for none."""
-    said = None
-    for condition in conditions:
-        if condition.type == READY:
-            said = condition.status
-    return said
+def _ready(conditions: Sequence[_Condition]) -> _Condition | None:
+    """The condition Ready, of several the last; None for none."""
+    return next((condition for condition in reversed(conditions) if condition.type == READY), None)
+
+
+def _starting_s(started: _Text, ready: _Condition) -> int | None:
+    first, then = _instant(started), _instant(ready.last_transition_time)
+    return max(0, int(then - first)) if ready.status == "True" and first is not None and then is not None else None
 
 
 def _is_initialised(spec: PodSpec, status: _Status) -> bool:
