@@ -262,9 +262,9 @@ class _Generation:
         for shape, cost in enumerate(least.tolist()):
             self._program.add_column(min(cost, highest) * self._scale * _NEVER, [shape], [1.0])
         for shape in np.flatnonzero(np.isfinite(least)).tolist():
-            counts = np.zeros(len(least), dtype=np.int64)
-            counts[shape] = held[cheapest[shape], shape]
-            self._append(int(cheapest[shape]), counts)
+            alone = np.zeros((1, len(least)), dtype=np.int64)
+            alone[0, shape] = held[cheapest[shape], shape]
+            self._append(int(cheapest[shape]), alone)
 
     def bought(self) -> Columns:
         """The columns with how often each is bought; of several dives the cheapest, where there was time for them."""
@@ -355,24 +355,28 @@ class _Generation:
 
     def _add(self, at: int, found: WholeNodes, cost: float) -> bool:
         """Nodes that may be worth what they cost; whether some are new."""
-        is_new = False
-        for node in np.flatnonzero(found.worth >= cost * (1 - _SLACK)).tolist():
-            is_new |= self._append(at, found.counts[node])
-        return is_new
+        return self._append(at, found.counts[found.worth >= cost * (1 - _SLACK)])
 
-    def _append(self, at: int, counts: Amounts) -> bool:
-        """A column; whether it is new."""
-        key = at, counts.tobytes()
-        if key in self._known:
-            return False
-        self._known.add(key)
-        some, cost = np.flatnonzero(counts), self._units[at].pricing.price * self._scale
-        limits = np.flatnonzero(self._takes[at])
-        rows = [*some.tolist(), *(len(counts) + limits).tolist()]
-        values = [*counts[some].astype(np.float64).tolist(), *self._takes[at, limits].tolist()]
-        self._program.add_column(cost, rows, values)
-        self._columns.append((at, counts))
-        return True
+    def _append(self, at: int, nodes: Amounts) -> bool:
+        """A column for each of the nodes that is new; whether any is."""
+        new = []
+        for number, counts in enumerate(nodes):
+            key = at, counts.tobytes()
+            if key not in self._known:
+                self._known.add(key)
+                new.append(number)
+        cost, limits = self._units[at].pricing.price * self._scale, np.flatnonzero(self._takes[at])
+        below, taken = (nodes.shape[1] + limits).tolist(), self._takes[at, limits].tolist()
+        added = nodes[new]
+        columns, rows = added.nonzero()
+        ends = np.searchsorted(columns, np.arange(len(new)), side="right").tolist()
+        some, values = rows.tolist(), added[columns, rows].astype(np.float64).tolist()
+        first = 0
+        for counts, end in zip(added, ends, strict=True):
+            self._program.add_column(cost, [*some[first:end], *below], [*values[first:end], *taken])
+            self._columns.append((at, counts))
+            first = end
+        return bool(new)
 
     def _dived(self, amounts: Floats, surely: float) -> Amounts | None:
         """By column how often it is bought, beginning with `amounts`; None where the solver fails.
