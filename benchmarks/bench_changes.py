@@ -64,22 +64,17 @@ class _Fleet:
         return time.process_time() - start
 
 
-def _change(fleet: _Fleet, random: Random, number: int) -> Event:
-    """A pod ends, one waits, that one is bound where a pod has gone, or a node is cordoned or let in again."""
+def _changes(fleet: _Fleet, random: Random, count: int) -> Iterator[Event]:
+    """A pod ends, another like it waits, that one is bound in its place, and a node is cordoned or let in again."""
     state = fleet.state
-    pods = state.pods()
-    some = pods[random.randrange(len(pods))]
-    kind = number % 4
-    if kind == 0 and some.node_name:
-        return Deleted(some)
-    if kind == 1:
-        return Upserted(replace(some, name=f"new-{number}", uid=f"new-{number}", node_name="", phase=PENDING))
-    waiting = state.pending()
-    if kind == 2 and waiting:
-        return Upserted(replace(waiting[0], node_name=some.node_name, phase=RUNNING))
-    nodes = state.nodes()
-    node = nodes[random.randrange(len(nodes))]
-    return Upserted(replace(node, is_unschedulable=not node.is_unschedulable))
+    for number in range(0, count, 4):
+        pods, nodes = state.pods(), state.nodes()
+        pod, node = pods[random.randrange(len(pods))], nodes[random.randrange(len(nodes))]
+        yield Deleted(pod)
+        waiting = replace(pod, name=f"new-{number}", uid=f"new-{number}", node_name="", phase=PENDING)
+        yield Upserted(waiting)
+        yield Upserted(replace(waiting, node_name=pod.node_name, phase=RUNNING))
+        yield Upserted(replace(node, is_unschedulable=not node.is_unschedulable))
 
 
 def changes(nodes: int = 5_000, count: int = 300) -> Figures:
@@ -89,8 +84,8 @@ def changes(nodes: int = 5_000, count: int = 300) -> Figures:
     yield f"changes_{nodes}_cold_plan_s", fleet.planned_s()
     yield f"changes_{nodes}_cold_look_s", fleet.looked_s()
     plans, looks = [], []
-    for number in range(count):
-        fleet.state.apply(_change(fleet, random, number))
+    for event in _changes(fleet, random, count):
+        fleet.state.apply(event)
         plans.append(fleet.planned_s())
         looks.append(fleet.looked_s())
     loop = loop_s()

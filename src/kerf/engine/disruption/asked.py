@@ -16,7 +16,7 @@ _AT_ONCE = 20
 """So many of those that were asked before are asked again in one look."""
 _STANDS_S = 300.0
 """So long an answer stands at the most while nothing changes."""
-_LARGE, _PART, _REPACKS_S = 500, 50, 1_800.0
+_LARGE, _PART, _REPACKS_S = 500, 20, 1_800.0
 """Of a fleet of more nodes one in so many must have changed before cheaper ones are looked for again, within a time.
 
 Smaller ones are asked as a whole each time.

@@ -31,15 +31,18 @@ class Census:
         self._now_s = snapshot.taken_at_s
         self._up, self._going, self._initialised = Counter[str](), Counter[str](), Counter[str]()
         self._leaving = Counter[str]()
-        for held in snapshot.nodes:
-            if held.claim is None:
-                continue
-            pool, stays = held.claim.node_pool, held.is_initialized and not held.is_deleting
+        alike = Counter(
+            (held.claim.node_pool, held.is_initialized, held.is_deleting, held.node and held.node.is_ready)
+            for held in snapshot.nodes
+            if held.claim is not None
+        )
+        for (pool, is_initialized, is_deleting, is_ready), nodes in alike.items():
+            stays = nodes if is_initialized and not is_deleting else 0
             self._initialised[pool] += stays
-            if held.node is not None:
+            if is_ready is not None:
                 self._up[pool] += stays
-                self._leaving[pool] += held.is_deleting
-                self._going[pool] += held.is_deleting or (held.is_initialized and not held.node.is_ready)
+                self._leaving[pool] += nodes if is_deleting else 0
+                self._going[pool] += nodes if is_deleting or (is_initialized and not is_ready) else 0
 
     @classmethod
     def of(cls, snapshot: ClusterSnapshot) -> "Census":

@@ -225,10 +225,10 @@ def may_receive(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
     """
     if node.node is None or not node.is_initialized or node.is_deleting:
         return False
-    pool = snapshot.pool(node.claim.node_pool) if node.claim is not None else None
-    if node.claim is None or pool is None or pool.disruption.consolidate_after_s is None:
+    if node.claim is None or node.claim.is_true(CONSOLIDATABLE):
         return True
-    return node.claim.is_true(CONSOLIDATABLE)
+    pool = snapshot.pool(node.claim.node_pool)
+    return pool is None or pool.disruption.consolidate_after_s is None
 
 
 def moved(pods: Iterable[Pod], volumes: Volumes, defaults: SpreadDefaults) -> list[Pod] | None:
