@@ -249,7 +249,7 @@ def _note_schedules(spec: Object, report: Report) -> None:
     for budget, path in _budgets(spec):
         schedule = budget.get("schedule")
         if schedule is not None and schedule_of(schedule) is None:
-            expected = "a cron expression of five fields in UTC, or a macro such as @daily"
+            expected = "a cron expression of five fields in UTC that is due some day, or a macro such as @daily"
             report.problem((*path, "schedule"), expected, schedule)
 
 

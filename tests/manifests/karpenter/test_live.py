@@ -16,7 +16,7 @@ LONG = "x" * 64
 DIGITS = "9" * 5000
 LABEL_VALUE = "text that is a label value (at most 63 letters, digits, -, _ and .)"
 NAME = "a name of at most 63 letters, digits, -, _ and ., with a domain before it or none"
-CRON = "a cron expression of five fields in UTC, or a macro such as @daily"
+CRON = "a cron expression of five fields in UTC that is due some day, or a macro such as @daily"
 
 
 def live(kind: str, spec: dict[str, Any]) -> Any:
