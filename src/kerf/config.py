@@ -22,6 +22,8 @@ FOLLOWING = ("auto", "reserve", "pin", "off")
 PREFERENCES = ("Respect", "Ignore")
 MIN_VALUES = ("Strict", "BestEffort")
 SWITCH = ("Off", "On")
+IGNORE_BUDGETS = "IgnoreBudgets"
+NODE_REPAIR = (*SWITCH, IGNORE_BUDGETS)
 
 
 def _setting(default: Any, meaning: str, choices: tuple[str, ...] = (), form: str = "") -> Any:
@@ -51,7 +53,10 @@ class Settings:
         SWITCH,
     )
     node_repair: str = _setting(
-        "Off", "Whether nodes are replaced whose conditions their provider does not tolerate any longer.", SWITCH
+        "Off",
+        "Whether nodes are replaced whose conditions their provider does not tolerate any longer; with IgnoreBudgets "
+        "at once, whatever budgets say, as in Karpenter up to 1.14.",
+        NODE_REPAIR,
     )
     batch_idle_s: float = _setting(1, "Plan once no new pod has come for so long.")
     batch_max_s: float = _setting(10, "Plan at the latest so long after the first pod.")

@@ -80,7 +80,7 @@ def compose(
             Replacing(state, ports, book, actuator, settings),
             Expiration(state, ports, actuator),
             StaticPools(state, ports, actuator),
-            Health(state, ports, repairs=settings.node_repair == "On"),
+            Health(state, ports, repairs=settings.node_repair != "Off"),
             GarbageCollection(state, ports, settings, is_foreign),
             CloudLoops(state, ports, book),
             NodeClassLoop(state, ports),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from kerf.config import Settings
+from kerf.config import IGNORE_BUDGETS, Settings
 from kerf.controllers.actuator import Acts
 from kerf.controllers.deciding import still_goes
 from kerf.controllers.market import MarketBook
@@ -199,6 +199,7 @@ class DisruptionController:
             market,
             options_of(settings),
             replaces_spot=settings.spot_to_spot_consolidation == "On",
+            repairs_at_once=settings.node_repair == IGNORE_BUDGETS,
         )
         waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
         coming = World(self._state.snapshot(snapshot.taken_at_s, self._portions.of(waiting).pods), market)

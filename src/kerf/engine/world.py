@@ -30,6 +30,8 @@ class World:
     """What another world has found of types most of which are also of this one; None where nothing is known."""
     replaces_spot: bool = False
     """Whether spot nodes may be replaced by spot nodes (Karpenter's gate SpotToSpotConsolidation)."""
+    repairs_at_once: bool = False
+    """Whether broken nodes go whatever budgets say, and before others come (Karpenter's rule up to 1.14)."""
 
     @property
     def ignores_preferences(self) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kerf.engine.disruption.repair import TooManyBroken, propose, too_many
+from kerf.engine.disruption.standing import standing
 from kerf.engine.world import World
 from kerf.model.nodeclaim import CONSOLIDATABLE, DO_NOT_DISRUPT, TRUE, UNHEALTHY, Condition
 from kerf.model.nodepool import Budget
@@ -46,6 +47,20 @@ def test_a_broken_node_that_is_not_ready_does_not_use_up_its_own_budget() -> Non
     assert [(["a"], 0)] == going(a_cluster([pool_with(Budget("1"))], nodes, pods))
     assert [] == going(a_cluster([pool_with(Budget("1"))], [*nodes, ours("gone", deleted_s=1.0)], pods))
     assert [] == going(a_cluster([pool_with(Budget("0", ("Unhealthy",)))], nodes, pods))
+
+
+def test_budgets_may_be_set_aside() -> None:
+    """Karpenter's rule up to 1.14: all at once, and nothing is bought before; too much of a pool stays all the same."""
+    nodes = [broken("a"), broken("b"), *sound(8)]
+    held = a_cluster([pool_with(Budget("0"))], nodes, [on("a", "x", cpu=3)])
+    at_once = World(held, MARKET, repairs_at_once=True)
+
+    assert [] == going(held)
+    (command,) = propose(at_once, may_go(held))
+    assert (["a", "b"], ()) == ([each.node for each in command.deletions], command.launches)
+    assert command is standing(command, at_once, held)
+    most = a_cluster([pool_with(Budget("0"))], [broken("a"), broken("b"), broken("c"), *sound(2)])
+    assert [] == list(propose(World(most, MARKET, repairs_at_once=True), may_go(most)))
 
 
 def test_pods_do_not_hold_a_broken_node_and_the_node_itself_does() -> None:

@@ -97,11 +97,11 @@ def _is_active(budget: Budget, now_s: float) -> bool:
 
 
 class Allowance:
-    """What the budgets still allow while a plan is made; each pool is asked once."""
+    """What the budgets still allow while a plan is made; each pool is asked once. Of one that `is_open_to_all` all."""
 
-    def __init__(self, snapshot: ClusterSnapshot, reason: str) -> None:
-        census = Census.of(snapshot)
-        self._left = {pool.name: census.allowed(pool, reason) for pool in snapshot.node_pools}
+    def __init__(self, snapshot: ClusterSnapshot, reason: str, *, is_open_to_all: bool = False) -> None:
+        census, pools = Census.of(snapshot), snapshot.node_pools
+        self._left = {pool.name: None if is_open_to_all else census.allowed(pool, reason) for pool in pools}
         self._taken = Counter[str]()
 
     def is_open(self, pool: str) -> bool:

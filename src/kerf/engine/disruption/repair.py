@@ -52,24 +52,36 @@ def too_many(snapshot: ClusterSnapshot) -> tuple[TooManyBroken, ...]:
 def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     """One command for each broken node, the one that broke first first. Cost: at most twenty decisions.
 
-    Where nothing can take its pods the node goes all the same: it serves them no more.
+    Where nothing can take its pods the node goes all the same: it serves them no more. Where budgets do not count all
+    go by one command, and what is bought for their pods comes afterwards.
     """
-    allowance = Allowance(world.snapshot, UNHEALTHY)
+    allowance = allowance_of(world)
     broken = sorted((each for each in candidates if may_go(each, allowance)), key=_since)
     if not broken:
         return
     held = {each.pool for each in too_many(world.snapshot)}
     broken = [each for each in broken if each.pool.name not in held]
+    if broken and world.repairs_at_once:
+        yield deleting(world, tuple(_deletion(world, each) for each in broken))
+        return
     substitutes = Substitutes(world)
     for candidate in broken[:_MOST_TRIED]:
-        cause = Broken(Name(candidate.unhealthy))
         found = substitutes.of([candidate]) if candidate.pods else None
         if found is not None:
-            yield replacing(world, found.deletions(UNHEALTHY, cause), found.launches)
+            yield replacing(world, found.deletions(UNHEALTHY, Broken(Name(candidate.unhealthy))), found.launches)
         else:
-            names = candidate.node.name, candidate.claim.name, candidate.pool.name
-            price = present_price(candidate.cluster_node, world.supply)
-            yield deleting(world, (Deletion(*names, price, UNHEALTHY, cause),))
+            yield deleting(world, (_deletion(world, candidate),))
+
+
+def allowance_of(world: World) -> Allowance:
+    """How many broken nodes may go."""
+    return Allowance(world.snapshot, UNHEALTHY, is_open_to_all=world.repairs_at_once)
+
+
+def _deletion(world: World, candidate: Candidate) -> Deletion:
+    names = candidate.node.name, candidate.claim.name, candidate.pool.name
+    price = present_price(candidate.cluster_node, world.supply)
+    return Deletion(*names, price, UNHEALTHY, Broken(Name(candidate.unhealthy)))
 
 
 def may_go(candidate: Candidate, allowance: Allowance) -> bool:

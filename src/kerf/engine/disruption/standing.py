@@ -99,7 +99,9 @@ class _Present:
 
     def _allowance(self, reason: str) -> Allowance:
         if reason not in self._allowances:
-            self._allowances[reason] = Allowance(self._now.snapshot, reason)
+            is_repair = reason == UNHEALTHY
+            allowance = repair.allowance_of(self._now) if is_repair else Allowance(self._now.snapshot, reason)
+            self._allowances[reason] = allowance
         return self._allowances[reason]
 
     def _candidate(self, was: ClusterNode | None, held: ClusterNode | None) -> Candidate | None:

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from kerf.clouds.device_plugins import FAULT_KINDS
-from kerf.config import MIN_VALUES, PREFERENCES, SWITCH
+from kerf.config import MIN_VALUES, NODE_REPAIR, PREFERENCES, SWITCH
 from kerf.manifests.schema import (
     ANYTHING,
     COUNT,
@@ -285,7 +285,7 @@ SCENARIO = Record(
                         "minValuesPolicy": one_of(*MIN_VALUES),
                         "defaultSpread": FILLED,
                         "spotToSpotConsolidation": one_of(*SWITCH),
-                        "nodeRepair": one_of(*SWITCH),
+                        "nodeRepair": one_of(*NODE_REPAIR),
                     }
                 ),
                 "objects": ListOf(ANYTHING),
