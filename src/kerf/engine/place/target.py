@@ -19,6 +19,7 @@ from kerf.model.volumes import NOTHING_ATTACHED, Attached
 from kerf.sharing.family import Family
 
 MOST = 2**62
+"""More than any amount of cpu or memory counts as so much: arrays hold 64 bits."""
 
 
 @dataclass(frozen=True, eq=False)
