@@ -116,6 +116,28 @@ def pairs(count: int) -> ClusterSnapshot:
     return a_snapshot(pools=[a_pool()], pods=waiting)
 
 
+def strangers(pods: int, key: str = HOSTNAME) -> ClusterSnapshot:
+    """Pods of which each keeps off all pods of whatever namespace but those with a label of its own."""
+    waiting = []
+    for n in range(pods):
+        others = Requirements([Requirement.of("own", "NotIn", [f"v{n}"])])
+        away = PodAffinity((PodAffinityTerm(key, others, namespace_selector=Requirements()),))
+        labels = {"own": f"v{n}"}
+        waiting.append(a_pod(f"p-{n}", cpu="10m", labels=labels, pod_anti_affinity=away, uid=f"w{n}"))
+    return a_snapshot(pools=[a_pool()], pods=waiting)
+
+
+def couples(pods: int) -> ClusterSnapshot:
+    """Pairs of pods of which one must be on the other's node; no two pairs are alike."""
+    waiting = []
+    for n in range(pods // 2):
+        labels = {"app": f"app-{n}"}
+        near = PodAffinity((PodAffinityTerm(HOSTNAME, Requirements.of_labels(labels)),))
+        waiting.append(a_pod(f"one-{n}", cpu="100m", labels=labels, created_s=0, uid=f"o{n}"))
+        waiting.append(a_pod(f"other-{n}", cpu="100m", pod_affinity=near, created_s=1, uid=f"y{n}"))
+    return a_snapshot(pools=[a_pool()], pods=waiting)
+
+
 def forbidding(pods: int) -> ClusterSnapshot:
     """Pods that each forbid a label of their own, which no node has."""
     waiting = [

@@ -7,16 +7,18 @@ whether a pod is there that it must be away from, or that must be away from it.
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kerf.engine.place.domains import Domains, NodeRule
-from kerf.model.constraints import Requirements
+from kerf.model.constraints import Requirement, Requirements
 from kerf.model.pods import Pod
 from kerf.model.topology import PodAffinityTerm
 
 _OWN_NAME = "kubernetes.io/metadata.name"
 ANY_VALUE = "*"
 """Stands for every value of a label; no label has it."""
+_MOST_NEGATIVE = 4
+"""Requirements of a selector that are set apart from the others; each makes a reach as long as the selector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,38 @@ class Reach:
         labels = namespaces.get(namespace) or {_OWN_NAME: namespace}
         return self.namespace_selector.unsatisfied_by(labels) is None
 
+    def parted(self) -> tuple["Reach", tuple["Reach", ...]]:
+        """A wider reach, and others without a pod in common that it is to be had without: together they are this one.
+
+        What is asked not to be (`NotIn`, `DoesNotExist`) is left out of the first, and each of the others has `hooks`.
+        They are none where nothing such is asked, or too much.
+        """
+        negative = self._negative
+        if not negative:
+            return self, ()
+        keys = [each.key for each in negative]
+        # Of a label that must be there, and have none of some values, the wider asks that it be there.
+        rest = [each for key, each in self.selector.items() if key not in keys]
+        rest += [Requirement(each.key, True) for each in negative if not each.allows_absence]
+        less = []
+        for number, each in enumerate(negative):
+            others = (own for own in rest if own.key not in keys[: number + 1])
+            opposite = Requirement(each.key, not each.values, each.values)
+            less.append(replace(self, selector=Requirements([*others, *negative[:number], opposite])))
+        return replace(self, selector=Requirements(rest)), tuple(less)
+
+    @property
+    def left_out(self) -> tuple[tuple[str, str], ...]:
+        """Labels of which a pod has one that the wider reach means, see `parted`, and this one does not."""
+        pairs = ((each.key, tuple(sorted(each.values)) or (ANY_VALUE,)) for each in self._negative)
+        return tuple((key, value) for key, values in pairs for value in values)
+
+    @property
+    def _negative(self) -> tuple[Requirement, ...]:
+        """Requirements that are set apart from the others, by key."""
+        held = sorted(filter(_is_negative, self.selector.values()), key=lambda each: each.key)
+        return tuple(held) if len(held) <= _MOST_NEGATIVE else ()
+
     @property
     def hooks(self) -> tuple[tuple[tuple[str, str], ...], ...]:
         """Sets of labels, one of each of which every pod has that it means; empty where there is no such set.
@@ -82,6 +116,12 @@ class Reach:
         finite = (tuple((r.key, value) for value in sorted(r.values)) for r in held if not r.complement and r.values)
         keys = (((r.key, ANY_VALUE),) for r in held if r.complement and not r.allows_absence)
         return (*finite, *keys)
+
+
+def _is_negative(requirement: Requirement) -> bool:
+    if requirement.at_least is not None or requirement.at_most is not None:
+        return False
+    return bool(requirement.values) if requirement.complement else requirement.allows_absence
 
 
 class Tally(ABC):
@@ -286,5 +326,5 @@ class Spread(Tally):
 
 
 def averse_terms(pod: Pod) -> tuple[PodAffinityTerm, ...]:
-    """The terms by which the pod keeps others off."""
-    return pod.spec.pod_anti_affinity.required
+    """The terms by which the pod keeps others off, each once."""
+    return tuple(dict.fromkeys(pod.spec.pod_anti_affinity.required))
