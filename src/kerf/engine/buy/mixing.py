@@ -117,7 +117,7 @@ def _groups_of(crowding: Crowding) -> Iterator[int]:
 
 
 class _Apart:
-    """What kinds of pods keep off except for exceptions, see `Crowding.apart`: a row for each kind and each such group."""
+    """What kinds of pods keep off with exceptions, see `Crowding.apart`: a row for each kind and each such group."""
 
     def __init__(self, crowdings: Sequence[Crowding], at: Mapping[int, int]) -> None:
         rows = [(kind, *asked) for kind, each in enumerate(crowdings) for asked in each.apart]
