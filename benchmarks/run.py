@@ -192,6 +192,7 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "server-long-plan": partial(apart, "bench_server", "long-plan", 300),
         "aws": partial(apart, "bench_aws", "burst", 300),
         "differential": partial(apart, "bench_differential", "pods", 2400),
+        "followed": partial(apart, "bench_followed", "pods", 2400),
     }
 
 

@@ -158,7 +158,7 @@ def test_a_claim_that_one_pod_alone_has_ties_nothing() -> None:
     assert ([], [A, B]) == (refused(made), sorted(zones(made)))
 
 
-SMALL = {"cpu": 1, "memory": "4Gi", "pods": 9}
+SMALL: dict[str, str | int] = {"cpu": 1, "memory": "4Gi", "pods": 9}
 HAND = StorageClass("hand", NO_PROVISIONER, waits=True)
 
 
