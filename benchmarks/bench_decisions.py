@@ -274,6 +274,7 @@ def strangers(pods: int = 1_600, pairs: int = 2_000, types: int = 16) -> Figures
     sets = (
         ("strangers", clusters.strangers, pods),
         ("strangers_zonal", partial(clusters.strangers, key=ZONE), pods),
+        ("strange_namespaces", clusters.strange_namespaces, pods),
         ("couples", clusters.couples, pairs),
     )
     for name, made, count in sets:

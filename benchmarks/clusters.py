@@ -127,6 +127,19 @@ def strangers(pods: int, key: str = HOSTNAME) -> ClusterSnapshot:
     return a_snapshot(pools=[a_pool()], pods=waiting)
 
 
+def strange_namespaces(pods: int) -> ClusterSnapshot:
+    """As many namespaces with one pod each, that keeps off the zone of all pods of other ones."""
+    waiting = []
+    for n in range(pods):
+        others = Requirements([Requirement.of("team", "NotIn", [f"t{n}"])])
+        away = PodAffinity((PodAffinityTerm(ZONE, Requirements.of_labels({"a": "x"}), namespace_selector=others),))
+        waiting.append(
+            a_pod(f"p-{n}", cpu="10m", namespace=f"ns{n}", labels={"a": "x"}, pod_anti_affinity=away, uid=f"w{n}")
+        )
+    spaces = {f"ns{n}": {"team": f"t{n}"} for n in range(pods)}
+    return a_snapshot(pools=[a_pool()], pods=waiting, namespaces=spaces)
+
+
 def couples(pods: int) -> ClusterSnapshot:
     """Pairs of pods of which one must be on the other's node; no two pairs are alike."""
     waiting = []

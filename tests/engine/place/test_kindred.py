@@ -1,5 +1,6 @@
 """Terms that mean all pods but few: what they share is counted once, and verdicts are those of each by itself."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from kerf.engine.buy.options import Options
 from kerf.engine.decide import decide
 from kerf.engine.place.kindred import FEW
 from kerf.engine.place.shapes import Readings, Shape, group, queue_order
-from kerf.engine.place.tallies import Likeness, Reach
+from kerf.engine.place.tallies import Likeness, Reach, hooks_of
 from kerf.engine.place.trial import Trial
 from kerf.engine.world import World
 from kerf.model.causes import Name
@@ -34,20 +35,48 @@ NEGATIVE = (
 VALUES = (None, "x", "y", "z")
 
 
-@pytest.mark.parametrize("asked", NEGATIVE, ids=lambda asked: str(Requirements(asked)))
-def test_the_parts_of_a_reach_are_the_reach(asked: list[Requirement]) -> None:
-    """Of every pod that the wider one means either this one means it, or just one of those that are left out does."""
-    reach = Reach(Requirements(asked), frozenset({"default"}))
+SPACES: Mapping[str, Mapping[str, str]] = {
+    "default": {},
+    "blue": {"team": "blue", "env": "prod"},
+    "red": {"team": "red"},
+    "test": {"team": "blue", "env": "test"},
+}
+SPACE_SELECTORS: tuple[list[Requirement] | None, ...] = (
+    None,
+    [],
+    [Requirement.of("team", "NotIn", ["blue"])],
+    [Requirement.of("team", "NotIn", ["blue"]), Requirement.of("team", "Exists")],
+    [Requirement.of("team", "In", ["blue"]), Requirement.of("env", "DoesNotExist")],
+    [Requirement.of("team", "In", ["blue"]), Requirement.of("env", "NotIn", ["prod"])],
+)
+
+
+@pytest.mark.parametrize("is_of_new", [False, True])
+@pytest.mark.parametrize("spaces", SPACE_SELECTORS, ids=str)
+@pytest.mark.parametrize("asked", [[], *NEGATIVE], ids=lambda asked: str(Requirements(asked)))
+def test_the_parts_of_a_reach_are_the_reach(
+    asked: list[Requirement], spaces: list[Requirement] | None, is_of_new: bool
+) -> None:
+    """Of every pod that the wider one means either this one means it, or just one of those that are left out does.
+
+    Each is found by its labels, its namespace and the labels of that.
+    """
+    names = frozenset(("default", "blue")) if spaces is None else frozenset[str]()
+    stated = Reach(Requirements(asked), names, None if spaces is None else Requirements(spaces), is_of_new)
+    reach = stated.settled()
     whole, less = reach.parted()
 
-    for values in ((a, b, c) for a in VALUES for b in VALUES for c in VALUES):
+    for space, *values in ((space, a, b, c) for space in SPACES for a in VALUES for b in VALUES for c in VALUES):
         labels = tuple((key, value) for key, value in zip("abc", values, strict=True) if value is not None)
-        like = Likeness("default", labels, (), is_ending=False)
-        left_out = sum(each.means(like, {}) for each in less)
-        assert whole.means(like, {}) == reach.means(like, {}) + left_out
-        has_one = not {*labels, *((key, "*") for key, _ in labels)}.isdisjoint(reach.left_out)
-        assert left_out == (has_one and whole.means(like, {}))
-    assert all(each.hooks for each in less)
+        like = Likeness(space, labels, (), is_ending=False)
+        held = set(hooks_of(like, SPACES))
+        assert stated.means(like, SPACES) == reach.means(like, SPACES)
+        left_out = [each for each in less if each.means(like, SPACES)]
+        assert whole.means(like, SPACES) == reach.means(like, SPACES) + len(left_out)
+        if whole.means(like, SPACES):
+            assert bool(left_out) == (not held.isdisjoint(reach.left_out))
+        for each in (stated, whole, *less):
+            assert not each.means(like, SPACES) or all(not held.isdisjoint(hooks) for hooks in each.hooks)
 
 
 @pytest.mark.parametrize("asked", [[], [Requirement.of("a", "In", ["x"])], [Requirement.of("a", "Exists")]])
@@ -63,6 +92,25 @@ def test_a_selector_that_leaves_out_very_much_has_no_parts() -> None:
     reach = Reach(Requirements(Requirement.of(f"k{n}", "NotIn", ["x"]) for n in range(9)), frozenset())
 
     assert (reach, ()) == reach.parted()
+
+
+def test_each_of_many_namespaces_finds_its_own_nodes() -> None:
+    """Terms that differ in the namespaces they leave out; the one that is to come reads them as kube-scheduler does."""
+    spaces = {f"ns{n}": {"team": f"t{n}"} for n in range(MANY)}
+    nodes = [node(f"n{n}") for n in range(MANY + 1)]
+
+    def of(number: int, at: str = "") -> Pod:
+        others = Requirements([Requirement.of("team", "NotIn", [f"t{number}"])])
+        away = PodAffinity((PodAffinityTerm(HOSTNAME, Requirements(), namespace_selector=others),))
+        phase, averse = (RUNNING, away) if at else ("Pending", PodAffinity())
+        return a_pod(f"p{at}", namespace=f"ns{number}", pod_anti_affinity=averse, node_name=at, phase=phase)
+
+    pods = [*(of(n, f"n{n}") for n in range(MANY)), *map(of, range(MANY))]
+    trial = Trial(a_snapshot(nodes=nodes, pods=pods, namespaces=spaces), MARKET)
+
+    for number in range(MANY):
+        refusing = {misfit.target.name for misfit in trial.misfits(Shape((of(number),)))}
+        assert {f"n{n}" for n in range(MANY)} - {f"n{number}"} == refusing
 
 
 def tenant(number: int, copy: str = "", key: str = HOSTNAME, at: str = "", **given: Any) -> Pod:

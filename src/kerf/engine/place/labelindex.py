@@ -1,8 +1,6 @@
 """What may mean a pod, found by the pod's labels and not by asking each."""
 
-from collections.abc import Iterable, Iterator
-
-from kerf.engine.place.tallies import ANY_VALUE
+from collections.abc import Iterable
 
 
 class LabelIndex:
@@ -35,10 +33,3 @@ class LabelIndex:
     def meeting(self, labels: Iterable[tuple[str, str]]) -> list[int]:
         """Those that may mean a pod with such labels, in the order in which they were noted."""
         return sorted({*self._always, *(each for label in labels for each in self._by_label.get(label, ()))})
-
-
-def with_keys(labels: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The labels, and each once more for selectors that ask for its key alone."""
-    for key, value in labels:
-        yield key, value
-        yield key, ANY_VALUE

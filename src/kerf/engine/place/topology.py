@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar, cast
 from kerf.engine.place.checks import Apart, Check, Even, Sharing, Together, Welcome
 from kerf.engine.place.domains import Domains, NodeRule, Site
 from kerf.engine.place.kindred import FEW, Kindred
-from kerf.engine.place.labelindex import LabelIndex, with_keys
+from kerf.engine.place.labelindex import LabelIndex
 from kerf.engine.place.shapes import Shape, read_labels
 from kerf.engine.place.tallies import (
     Aversion,
@@ -25,6 +25,7 @@ from kerf.engine.place.tallies import (
     Spread,
     Tally,
     averse_terms,
+    hooks_of,
 )
 from kerf.model.causes import Name, TargetName
 from kerf.model.plan import Misfit
@@ -386,10 +387,9 @@ class TopologyLedger:
         """Find the tallies of classes that are new."""
         for number in range(len(self._members), len(self._classes.all)):
             like = self._classes.all[number]
-            if like.labels:
-                # A class without any is meant only by selectors that ask for no label, which look at every class.
-                self._class_index.add(number, with_keys(like.labels))
-            met = (each for each in self._tally_index.meeting(with_keys(like.labels)) if self._is_in(number, each))
+            hooks = hooks_of(like, self._namespaces)
+            self._class_index.add(number, hooks)
+            met = (each for each in self._tally_index.meeting(hooks) if self._is_in(number, each))
             self._members.append(tuple(met))
             workload = self._classes.workloads[number]
             aversions = [each for term in like.averse for each in self._aversion(like, term, workload)]
@@ -499,12 +499,14 @@ class TopologyLedger:
         yield from self._unwelcoming(of_class, like)
 
     def _away_alone(self, key: str, reach: Reach) -> Check:
+        reach = reach.settled()
         question = ("presence", key, reach)
         self._tally(question, Presence(key, (reach,), self.domains.of(key)))
         return self._sole(self._by_question[question])
 
     def _away(self, key: str, reach: Reach) -> Check:
         """The check of a term of the pod's own; of many that differ in their exceptions alone by what they share."""
+        reach = reach.settled()
         whole, less = reach.parted()
         if not less or ("presence", key, reach) in self._by_question:
             return self._away_alone(key, reach)
@@ -519,7 +521,7 @@ class TopologyLedger:
 
     def _unwelcoming(self, of_class: int, like: Likeness) -> Iterator[Check]:
         """The checks of terms of others that mean pods of the class."""
-        labels = tuple(with_keys(like.labels))
+        labels = hooks_of(like, self._namespaces)
         alone = [each for each in self._averse_index.meeting(labels) if self._is_meant(of_class, each)]
         together = []
         for base in (each for each in self._base_index.meeting(labels) if self._is_meant(of_class, each)):
