@@ -301,7 +301,11 @@ class Filler:
 
     def recipes(self, offered: OfferedType) -> dict[int, "Recipe"]:
         """Those that are known of the type's family, by number."""
-        return self._recipes.setdefault((offered.target.family.name, id(offered.target.families)), {})
+        key = offered.target.family.name, id(offered.target.families)
+        found = self._recipes.get(key)
+        if found is None:
+            found = self._recipes[key] = {}
+        return found
 
     def asked(self, name: str) -> Amounts:
         """By number how much cpu or memory one pod of the shape asks for."""

@@ -54,19 +54,13 @@ class _Classes:
         # The labels are kept beside what is read of them: an identity is free again once its object is gone.
         self._read: dict[int, tuple[Labels, tuple[tuple[str, str], ...]]] = {}
         self._known: dict[tuple[object, ...], int] = {}
-        self._placed: dict[int, tuple[Pod, int]] = {}
+        self.placed: dict[int, tuple[Pod, int]] = {}
+        """By identity pods that are asked for again and again, as each is that is being placed, with their classes."""
         self._meant: dict[tuple[Reach, ...], bytearray] = {}
 
     def meant(self, reaches: tuple[Reach, ...]) -> bytearray:
         """What is known of whom they all mean, by number of the class: see `_is_meant`. One answer for all ledgers."""
         return self._meant.setdefault(reaches, bytearray())
-
-    def remembered(self, pod: Pod) -> int:
-        """The number of the class of a pod that is asked for again and again, as each is that is being placed."""
-        held = self._placed.get(id(pod))
-        if held is None:
-            held = self._placed[id(pod)] = pod, self.of(pod)
-        return held[1]
 
     def labels(self, pod: Pod) -> tuple[tuple[str, str], ...]:
         """Those of the pod's labels that are read, sorted."""
@@ -378,10 +372,12 @@ class TopologyLedger:
             self._apply(change, 1)
 
     def _number(self, pod: Pod) -> int:
-        number = self._classes.remembered(pod)
-        if number >= len(self._members):
+        held = self._classes.placed.get(id(pod))
+        if held is None:
+            held = self._classes.placed[id(pod)] = pod, self._classes.of(pod)
+        if held[1] >= len(self._members):
             self._learn_classes()
-        return number
+        return held[1]
 
     def _learn_classes(self) -> None:
         """Find the tallies of classes that are new."""
