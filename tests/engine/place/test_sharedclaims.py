@@ -191,6 +191,17 @@ def test_a_pod_that_has_no_room_beside_the_disk_says_so() -> None:
     assert "on one node" in made.unplaced[0].hint
 
 
+def test_a_node_is_bought_for_those_that_share_a_disk_to_be() -> None:
+    """The disk comes with the node, as Karpenter plans; who has no room there is refused for the sake of the claim."""
+    made = plan_of(*(user(name) for name in "pqrstu"), **disks(2))
+
+    assert (1, ["default/t", "default/u"]) == (len(made.launches), refused(made))
+    assert "it must be on one node with all pods that share claim data, whose volume is a part of a node, and no " in (
+        made.unplaced[0].reason
+    )
+    assert "<" not in f"{made.unplaced[0].reason}{made.unplaced[0].hint}"
+
+
 def bound_disk(host: str) -> dict[str, Any]:
     """A claim that has a disk of a node."""
     local = PersistentVolume("pv", (within(HOSTNAME, host),), is_local=True)

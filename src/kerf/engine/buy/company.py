@@ -16,6 +16,7 @@ from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.flexibility import asks
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.spreading import Unassigned
+from kerf.engine.place.checks import Sharing
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
@@ -219,7 +220,10 @@ class _Sharing:
             if not left or not (self._bought or self._has_type(number)) or self._may_begin(number):
                 continue
             lacking = next((company for each in sought if (company := absent[each]) is not None), None)
-            cause = self._no_room(companies[sought[0]]) if lacking is None else _not_near(lacking)
+            if lacking is None or isinstance(lacking.check, Sharing):
+                cause = self._no_room(lacking or companies[sought[0]])
+            else:
+                cause = _not_near(lacking)
             yield number, Unassigned(shape.pods[len(shape) - left :], Stage.AFFINITY, cause)
 
     def _is_absent(self, at: int, company: Colocation) -> bool:
@@ -234,7 +238,8 @@ class _Sharing:
 
     def _no_room(self, company: Colocation) -> Cause:
         mine = sum(self._bought.get(number, 0) for number in company.seekers)
-        return NoRoomBeside(*_meant(company), mine or sum(self._bought.values()))
+        claim = company.check.claim if isinstance(company.check, Sharing) else Name("")
+        return NoRoomBeside(*_meant(company), mine or sum(self._bought.values()), claim)
 
 
 def _not_near(company: Colocation) -> Cause:
