@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from benchmarks import clusters, diverse, judging
 from kerf.catalog import aws
@@ -29,7 +29,7 @@ from kerf.engine.options import FIRST_FIT, Options
 from kerf.engine.place.shapes import Readings, group, queue_order
 from kerf.engine.place.trial import Trial
 from kerf.engine.world import World
-from kerf.model.constraints import HOSTNAME
+from kerf.model.constraints import HOSTNAME, ZONE
 from kerf.model.instancetypes import MICRO
 from kerf.model.market import Market
 from kerf.model.snapshot import ClusterSnapshot
@@ -263,6 +263,25 @@ def labels(pods: int = 1_000, types: int = 16) -> Figures:
         yield f"{name}_growth", growth(planned, made, pods)
 
 
+def strangers(pods: int = 1_600, pairs: int = 2_000, types: int = 16) -> Figures:
+    """A plan for pods of which each keeps off all others: on nodes, and in zones, where few get a place; with words,
+    in which each has its reason. And one for pairs of pods that must share a node."""
+    market = diverse.types(types)
+
+    def planned(snapshot: ClusterSnapshot) -> None:
+        provisioned(snapshot, market, _OPTIONS)
+
+    sets = (
+        ("strangers", clusters.strangers, pods),
+        ("strangers_zonal", partial(clusters.strangers, key=ZONE), pods),
+        ("strange_namespaces", clusters.strange_namespaces, pods),
+        ("couples", clusters.couples, pairs),
+    )
+    for name, made, count in sets:
+        yield f"{name}_{count}_s", seconds(planned, made(count))
+        yield f"{name}_growth", growth(planned, made, count)
+
+
 def preferences(pods: int = 4_000, types: int = 400, few: int = 400) -> Figures:
     """A plan for pods of Karpenter's own benchmark: one preference that all can have, one that none but the first can,
     and one that costs each of them a node of its own.
@@ -333,6 +352,7 @@ SETS: dict[str, Callable[..., Figures]] = {
     "different": different,
     "alone": alone,
     "labels": labels,
+    "strangers": strangers,
     "preferences": preferences,
     "diverse": diversity,
     "bounds": bounds,

@@ -118,6 +118,41 @@ def pairs(count: int) -> ClusterSnapshot:
     return a_snapshot(pools=[a_pool()], pods=waiting)
 
 
+def strangers(pods: int, key: str = HOSTNAME) -> ClusterSnapshot:
+    """Pods of which each keeps off all pods of whatever namespace but those with a label of its own."""
+    waiting = []
+    for n in range(pods):
+        others = Requirements([Requirement.of("own", "NotIn", [f"v{n}"])])
+        away = PodAffinity((PodAffinityTerm(key, others, namespace_selector=Requirements()),))
+        labels = {"own": f"v{n}"}
+        waiting.append(a_pod(f"p-{n}", cpu="10m", labels=labels, pod_anti_affinity=away, uid=f"w{n}"))
+    return a_snapshot(pools=[a_pool()], pods=waiting)
+
+
+def strange_namespaces(pods: int) -> ClusterSnapshot:
+    """As many namespaces with one pod each, that keeps off the zone of all pods of other ones."""
+    waiting = []
+    for n in range(pods):
+        others = Requirements([Requirement.of("team", "NotIn", [f"t{n}"])])
+        away = PodAffinity((PodAffinityTerm(ZONE, Requirements.of_labels({"a": "x"}), namespace_selector=others),))
+        waiting.append(
+            a_pod(f"p-{n}", cpu="10m", namespace=f"ns{n}", labels={"a": "x"}, pod_anti_affinity=away, uid=f"w{n}")
+        )
+    spaces = {f"ns{n}": {"team": f"t{n}"} for n in range(pods)}
+    return a_snapshot(pools=[a_pool()], pods=waiting, namespaces=spaces)
+
+
+def couples(pods: int) -> ClusterSnapshot:
+    """Pairs of pods of which one must be on the other's node; no two pairs are alike."""
+    waiting = []
+    for n in range(pods // 2):
+        labels = {"app": f"app-{n}"}
+        near = PodAffinity((PodAffinityTerm(HOSTNAME, Requirements.of_labels(labels)),))
+        waiting.append(a_pod(f"one-{n}", cpu="100m", labels=labels, created_s=0, uid=f"o{n}"))
+        waiting.append(a_pod(f"other-{n}", cpu="100m", pod_affinity=near, created_s=1, uid=f"y{n}"))
+    return a_snapshot(pools=[a_pool()], pods=waiting)
+
+
 def forbidding(pods: int) -> ClusterSnapshot:
     """Pods that each forbid a label of their own, which no node has."""
     waiting = [

@@ -170,6 +170,8 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "zonal": partial(apart, "bench_decisions", "zonal", 120),
         "different": partial(apart, "bench_decisions", "different", 300),
         "alone": partial(apart, "bench_decisions", "alone", 300),
+        "labels": partial(apart, "bench_decisions", "labels", 300),
+        "strangers": partial(apart, "bench_decisions", "strangers", 300),
         "preferences": partial(apart, "bench_decisions", "preferences", 120),
         "diverse": partial(apart, "bench_decisions", "diverse", 300),
         "bounds": partial(apart, "bench_decisions", "bounds", 300),
@@ -191,6 +193,7 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "server-long-plan": partial(apart, "bench_server", "long-plan", 300),
         "aws": partial(apart, "bench_aws", "burst", 300),
         "differential": partial(apart, "bench_differential", "pods", 2400),
+        "followed": partial(apart, "bench_followed", "pods", 2400),
     }
 
 

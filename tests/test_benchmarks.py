@@ -117,6 +117,7 @@ def test_the_replay_rows_run_and_have_ranges(
         ("different", (20, 20)),
         ("alone", (20, 10, 20)),
         ("labels", (20, 4)),
+        ("strangers", (20, 20, 4)),
         ("preferences", (20, 20, 8)),
         ("diverse", (20, 20)),
         ("bounds", (4, 2)),

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kerf.cli.plan.json import plan_object
@@ -79,11 +79,16 @@ def got_in(found: Sequence[Gang], made: Outcome) -> set[str]:
 
 
 def by_the_exact_rule(world: World) -> set[str]:
-    """Groups in the order of the queue, each if one whole try makes it and all that were taken before it whole.
+    """All groups where one whole try makes them so; else in the order of the queue each if one whole try makes it and
+    all that were taken before it whole.
 
-    Groups of the kind of one that was refused are refused with it.
+    A try with all comes first, for it may find room that a part of them leaves unused: which pods of no group are
+    refused beside them can differ. Groups of the kind of one that was refused are refused with it.
     """
     found, taken, hopeless = gangs(world.snapshot), list[Gang](), set[object]()
+    everyone = place_and_buy(world, OPTIONS, frozenset())
+    if all(gang.is_whole(everyone) for gang in found):
+        return {gang.name.name for gang in found}
     for gang in found:
         tried = (*taken, gang)
         out = frozenset(pod.key for each in found if each not in tried for pod in each.pods)
@@ -97,7 +102,18 @@ def by_the_exact_rule(world: World) -> set[str]:
     return {gang.name.name for gang in taken}
 
 
+TOGETHER = Case(
+    groups=(((1, 1, 1, 2), 1, 0), ((1, 1), 2, 0), ((1,), 1, 0)),
+    singles=(1, 2, 7),
+    limits=("cpu", 16),
+    has_large=True,
+    seed=0,
+)
+"""Three groups that are whole together, for then the largest single pod gets no node; the first two alone are not."""
+
+
 @given(CASES)
+@example(TOGETHER)
 def test_the_same_groups_get_in_as_by_the_exact_rule(case: Case) -> None:
     """One pass over what is left finds what a whole try for each group would, and each is whole."""
     world = case.world

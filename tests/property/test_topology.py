@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kerf.engine.place.kindred import FEW
 from kerf.engine.place.shapes import Readings, Shape, group
 from kerf.engine.place.trial import Trial
 from kerf.model.constraints import HOSTNAME, ZONE, Requirement, Requirements, Taint, Toleration, untolerated
@@ -76,6 +78,38 @@ def wishes(draw: Draw) -> dict[str, Any]:
     found["selector"] = draw(st.sampled_from([{}, {}, {ZONE: "1"}]))
     found["tolerations"] = draw(st.sampled_from([(), (Toleration(operator="Exists"),)]))
     return found
+
+
+NEGATIVE = st.sampled_from(
+    [
+        (),
+        (Requirement.of("app", "NotIn", ["a"]),),
+        (Requirement.of("tier", "DoesNotExist"),),
+        (Requirement.of("tier", "NotIn", ["y"]), Requirement.of("app", "Exists")),
+        (Requirement.of("app", "In", ["a", "b"]),),
+    ]
+)
+
+
+@st.composite
+def tenants(draw: Draw) -> ClusterSnapshot:
+    """More pods than `kindred.FEW`, each of which keeps off nearly all, running and waiting."""
+    nodes = [node(f"n{number}", draw(st.sampled_from(["", "1", "2"]))) for number in range(draw(st.integers(2, 5)))]
+    also, pods = draw(NEGATIVE), []
+    for number in range(2 * FEW):
+        asked = draw(wishes())
+        own = draw(st.sampled_from([f"t{number}", f"t{number}", "t0", "t1"]))
+        others = Requirements([Requirement.of("tenant", "NotIn", [own]), *draw(st.sampled_from([also, also, ()]))])
+        spaces = draw(st.sampled_from([None, Requirements(), Requirements()]))
+        term = PodAffinityTerm(draw(st.sampled_from([HOSTNAME, ZONE])), others, (), spaces)
+        more = draw(st.lists(st.sampled_from([term, replace(term, selector=Requirements(also))]), max_size=1))
+        asked["pod_anti_affinity"] = PodAffinity((term, *more))
+        asked["labels"] = {**asked["labels"], "tenant": draw(st.sampled_from([f"t{number}", "t0", "t1"]))}
+        asked["spread"], asked["pod_affinity"] = (), PodAffinity()
+        at = draw(st.sampled_from([None, None, *nodes]))
+        where = {} if at is None else {"node_name": at.name, "phase": RUNNING}
+        pods.append(a_pod(f"p{number}", **asked, **where))
+    return a_snapshot(nodes=nodes, pods=[*pods, a_pod("w", **draw(wishes()))], namespaces=NAMESPACES)
 
 
 @st.composite
@@ -216,7 +250,7 @@ def there(snapshot: ClusterSnapshot) -> Places:
     return [(pod, node.name) for node in snapshot.nodes for pod in node.pods if not pod.is_ended]
 
 
-@given(clusters())
+@given(clusters() | tenants())
 def test_a_node_takes_a_pod_as_the_rules_say(snapshot: ClusterSnapshot) -> None:
     """For every waiting pod and every node, before and after each placement; and each goes to the first node."""
     nodes = {each.name: each.node for each in snapshot.nodes if each.node is not None}
@@ -252,7 +286,7 @@ def test_many_pods_go_where_they_would_go_one_by_one(snapshot: ClusterSnapshot) 
         assert expected == together.place(shape)[0]
 
 
-@given(clusters(), st.lists(st.sampled_from(["place", "undo", "mark", "remove", "copy"]), max_size=12))
+@given(clusters() | tenants(), st.lists(st.sampled_from(["place", "undo", "mark", "remove", "copy"]), max_size=12))
 def test_the_ledger_equals_a_recount(snapshot: ClusterSnapshot, steps: list[str]) -> None:
     """After any placements, removals and returns a ledger that counts anew says the same."""
     trial, marks, waiting = Trial(snapshot, MARKET), [0], list(group(snapshot.pending, Readings.of(snapshot)))

@@ -1,6 +1,6 @@
 """Decide what to do for the pods that wait. No word of it: `engine.explain` says why, from the same values."""
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -28,6 +28,7 @@ from kerf.engine.pacing import Pacing, paced
 from kerf.engine.place.preferences import Forms
 from kerf.engine.place.shapes import Readings, Shape, group, group_asking
 from kerf.engine.place.trial import Trial
+from kerf.engine.place.volumes import Volumes
 from kerf.engine.placing import Places, find_places, join_again, place_idle, unbought
 from kerf.engine.purchasing import purchase
 from kerf.engine.quotas import within_quotas
@@ -39,7 +40,11 @@ from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Admission, Cost, GpuUse
 from kerf.model.pods import Pod, PodSpec
 from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.volumecauses import ClaimInUse
 from kerf.sharing.family import Family
+
+_MOST_PASSED_OVER = 3
+"""How often pods without a place make way for others that want the claims they would have alone."""
 
 
 def decide(world: World, options: Options = DEFAULT) -> Decision:
@@ -109,14 +114,45 @@ def place_and_buy(world: World, options: Options, out: frozenset[str] = frozense
     Where idle nodes take pods as they are and others are bought, it is tried once more with those nodes under other
     labels, all of them together; the cheaper of both counts, and of equals the first. So this costs at most one more
     relabelling and one more purchase, however many nodes and pods there are.
+
+    Where a pod without a place comes before another with a claim that one pod alone may use, it is tried once more, a
+    few times at most, with the next one in its place: kube-scheduler gives such a claim to the first that it binds.
     """
+    made, passed = _place_and_buy(world, options, out, world.volumes), dict[str, Refusal]()
+    for _ in range(_MOST_PASSED_OVER):
+        more = _in_the_way(made) - passed.keys()
+        if not more:
+            break
+        passed |= {
+            pod.key: replace(each, pods=(pod,)) for each in made.refusals for pod in each.pods if pod.key in more
+        }
+        made = _place_and_buy(world, options, out, Volumes(world.snapshot, frozenset(passed)))
+        # What stood against them before others came first is why they have no place.
+        others = (replace(each, pods=left) for each in made.refusals if (left := _without(each.pods, passed)))
+        made.refusals = (*others, *(each for key, each in passed.items() if not made.holds(key)))
+    return made
+
+
+def _without(pods: Iterable[Pod], keys: Container[str]) -> tuple[Pod, ...]:
+    return tuple(pod for pod in pods if pod.key not in keys)
+
+
+def _in_the_way(made: Outcome) -> frozenset[str]:
+    """The pods that have no place, and for whose sake others were refused a claim; those that run have it."""
+    snapshot = made.world.snapshot
+    keys = {each.cause.pod for each in made.turned_away if isinstance(each.cause, ClaimInUse)}
+    waiting = {pod.key for pod in snapshot.pending} - snapshot.leaving.keys() if keys else set[str]()
+    return frozenset(key for key in keys & waiting if not made.holds(key))
+
+
+def _place_and_buy(world: World, options: Options, out: frozenset[str], volumes: Volumes) -> Outcome:
     snapshot, supply = world.snapshot, world.supply
-    trial = Trial(snapshot, world.market, volumes=world.volumes)
+    trial = Trial(snapshot, world.market, volumes=volumes)
     promised = {spot.cluster_node.name: spot.room.devices for spot in trial.spots}
     waiting = waiting_pods(snapshot, supply, trial, out)
-    quotas = not_admitted(waiting.pods, snapshot, world.volumes)
+    quotas = not_admitted(waiting.pods, snapshot, volumes)
     rejected, pods = heeded(waiting.pods, snapshot)
-    unmounted, pods = mounted(pods, world.volumes, snapshot.leaving, quotas.claims)
+    unmounted, pods = mounted(pods, volumes, snapshot.leaving, quotas.claims)
     early, shapes = refused_early(group(pods, Readings.of(snapshot)), supply.families)
     unadmitted, shapes = admitted(shapes, quotas)
     over_quota, shapes = within_quotas(shapes, snapshot.quotas, supply.families, partial(_most_cards, world))

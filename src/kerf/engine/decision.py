@@ -131,6 +131,12 @@ class Decision(Large):
         """Whether an opportunistic pod waits for others to leave."""
         return any(isinstance(each.cause, NoIdleCapacity) for each in self.refusals)
 
+    @cached_property
+    def left(self) -> frozenset[str]:
+        """The keys of the pods that get no place, but of those that only wait for their pool's next launches."""
+        refusals = (each for each in self.refusals if not isinstance(each.innermost.cause, Paced))
+        return frozenset([pod.key for refusal in refusals for pod in refusal.pods])
+
     @property
     def unserved(self) -> int:
         """How many pods get no place."""

@@ -12,6 +12,7 @@ from kerf.model.constraints import Requirement, Requirements, all_of
 
 SPREAD, AFFINITY, ANTI_AFFINITY = "topologySpreadConstraints", "podAffinity", "podAntiAffinity"
 """The constraints by their names in a manifest."""
+_NONE = Name("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +169,14 @@ class Unwelcome(Cause):
 class NoRoomBeside(Cause):
     """It must share a node with others, and no node that can be bought holds more than `held` such pods.
 
-    0 where none can have even one of them beside it.
+    0 where none can have even one of them beside it. `claim` is the one that they share, whose volume is a part of a
+    node; empty where the pod's affinity asks for them.
     """
 
     selector: Requirements
     namespaces: tuple[Name, ...]
     held: int
+    claim: Name = _NONE
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class ClaimInUse(Cause):
 class SharedElsewhere(Cause):
     """Other pods with the claim are to run in `zones`, so its volume is made there, and not in `domain`.
 
-    `key` is the label of zones; an empty `domain` is a node without it.
+    `key` is the label of zones, or of nodes by their names; an empty `domain` is a node without it.
     """
 
     claim: Name

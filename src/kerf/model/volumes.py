@@ -236,7 +236,7 @@ class Mounts:
 
     One of `there` must hold of a node that is there, one of `new` of a node to be bought: on that a local volume asks
     no host name. `own` are (driver, number) of volumes that no other pod has, `shared` (driver, volume) of the others.
-    `beside` is a claim for which the pod must be in one zone with others.
+    `beside` is a claim for which the pod must be in one zone with others, or on one node.
     """
 
     there: tuple[Requirements, ...] = (ANYTHING,)

@@ -68,12 +68,18 @@ def test_a_pod_of_a_daemon_set_counts_beside_one_that_is_alone() -> None:
         ((Crowding((2,)),) * 3, Crowding((2,), ((2, 2),)), 0),
         ((Crowding((2,)),) * 2, Crowding((1,), ((2, 2),)), 1 << 62),
         ((Crowding((2,)),) * 3, Crowding((1,), ((2, 2),)), 0),
+        ((Crowding((2,)),), Crowding((1,), apart=((2, ()),)), 0),
+        ((Crowding((2, 3)),), Crowding((1,), apart=((2, (3, 4)),)), 1 << 62),
+        ((Crowding((2, 3)), Crowding((2,))), Crowding((1,), apart=((2, (3,)),)), 0),
+        ((Crowding((2, 2, 3)),), Crowding((1,), apart=((2, (3,)),)), 0),
+        ((), Crowding((2,), apart=((2, (3,)),)), 1),
+        ((), Crowding((2, 3), apart=((2, (3,)),)), 1 << 62),
     ],
 )
 def test_a_pod_comes_as_long_as_neither_it_nor_one_that_is_there_allows_fewer(
     there: tuple[Crowding, ...], comes: Crowding, room: int
 ) -> None:
-    """One pod of a group is enough against those that allow none of it; others are counted."""
+    """One pod of a group is enough against those that allow none of it; others are counted, less those let pass."""
     crowd = Headcount()
     for each in there:
         crowd.add(each, 1)

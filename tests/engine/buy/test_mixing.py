@@ -82,6 +82,17 @@ def test_one_pod_of_a_group_a_node() -> None:
     assert [0, 0, 0] == purchase.left
 
 
+def test_pods_that_let_only_their_own_pass_share_nodes_with_none_else() -> None:
+    """Of two tenants with two kinds of pods each: a node for each tenant."""
+    of_tenants = [Crowding((0, 1 + tenant), apart=((0, (1 + tenant,)),)) for tenant in (0, 0, 1, 1)]
+    shapes = [replace(shape, crowding=each) for shape, each in zip(group(different(4)), of_tenants, strict=True)]
+
+    purchase = mixed(Filler(shapes), OFFERED, [2] * 4)
+
+    assert [[0, 0, 2, 2], [2, 2, 0, 0]] == sorted(list(load.counts) for load, _ in purchase.loads)
+    assert [0] * 4 == purchase.left
+
+
 def test_pods_with_ports_are_searched_for() -> None:
     """So are those whose pools have limits, and those of few shapes."""
     pods = different(MANY)

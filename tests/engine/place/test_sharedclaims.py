@@ -12,7 +12,7 @@ from kerf.model.plan import RESERVE, Plan
 from kerf.model.pods import Pod
 from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from kerf.model.volumecauses import SharedElsewhere
-from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from kerf.model.volumes import NO_PROVISIONER, CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kerf.testing.builders import a_node, a_pool, an_instance_type
 from tests.engine.place.test_volumes import A, B, claim, stored, user, within, zones
 from tests.engine.worlds import planned, refused
@@ -156,3 +156,63 @@ def test_a_claim_that_one_pod_alone_has_ties_nothing() -> None:
     made = plan_of(*pods, **stored(claim("data-0"), claim("data-1")))
 
     assert ([], [A, B]) == (refused(made), sorted(zones(made)))
+
+
+SMALL: dict[str, str | int] = {"cpu": 1, "memory": "4Gi", "pods": 9}
+HAND = StorageClass("hand", NO_PROVISIONER, waits=True)
+
+
+def disks(count: int) -> dict[str, Any]:
+    """A free disk on each of so many nodes, and a claim that takes one of them."""
+    found = [
+        PersistentVolume(f"pv-{n}", (within(HOSTNAME, f"n{n}"),), storage_class="hand", is_local=True, is_free=True)
+        for n in range(count)
+    ]
+    return stored(claim(storage_class="hand"), volumes=found, classes=[HAND])
+
+
+def test_pods_that_share_a_disk_of_a_node_are_on_that_node() -> None:
+    """Whichever of the disks the first takes. Of a zone all nodes would do, and only on one would the others run."""
+    nodes = [a_node(f"n{n}") for n in range(2)]
+    made = plan_of(*(user(name) for name in "pqr"), nodes=nodes, pools=[], **disks(2))
+
+    assert ([], 1) == (refused(made), len({placement.node for placement in made.placements}))
+
+
+def test_a_pod_that_has_no_room_beside_the_disk_says_so() -> None:
+    """The disk is where the first pod is. No node is bought: the others would not run there."""
+    nodes = [a_node(f"n{n}", allocatable=SMALL) for n in range(2)]
+    made = plan_of(*(user(name) for name in "pqr"), nodes=nodes, **disks(2))
+
+    assert ([], ["default/q", "default/r"]) == ([*made.launches], refused(made))
+    assert "other pods with claim data are to run on node n0, so its volume is there, not on a new node" in (
+        made.unplaced[0].reason
+    )
+    assert "on one node" in made.unplaced[0].hint
+
+
+def test_a_node_is_bought_for_those_that_share_a_disk_to_be() -> None:
+    """The disk comes with the node, as Karpenter plans; who has no room there is refused for the sake of the claim."""
+    made = plan_of(*(user(name) for name in "pqrstu"), **disks(2))
+
+    assert (1, ["default/t", "default/u"]) == (len(made.launches), refused(made))
+    assert "it must be on one node with all pods that share claim data, whose volume is a part of a node, and no " in (
+        made.unplaced[0].reason
+    )
+    assert "<" not in f"{made.unplaced[0].reason}{made.unplaced[0].hint}"
+
+
+def bound_disk(host: str) -> dict[str, Any]:
+    """A claim that has a disk of a node."""
+    local = PersistentVolume("pv", (within(HOSTNAME, host),), is_local=True)
+    return stored(claim(volume="pv"), volumes=[local])
+
+
+def test_no_node_is_bought_for_the_sharer_of_a_disk_whose_node_is_there() -> None:
+    """It would not run on a new one: the disk stays. Once its node goes, it is made again elsewhere (behaviour 39)."""
+    node, running = a_node("n1", allocatable=SMALL), user("r", node_name="n1", phase="Running")
+    made = plan_of(user("p"), running, nodes=[node], **bound_disk("n1"))
+    alone = plan_of(user("p"), nodes=[a_node("n0", allocatable=SMALL)], pools=[a_pool()], **bound_disk("n1"))
+
+    assert ([], ["default/p"]) == ([*made.launches], refused(made))
+    assert 1 == len(alone.launches) + len(alone.placements)

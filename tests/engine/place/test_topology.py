@@ -75,6 +75,15 @@ def placed(nodes: list[Any], pods: list[Pod], **given: Any) -> dict[str, str]:
 AB = [node("a", "1"), node("b", "2")]
 
 
+def test_pods_of_one_class_with_several_specs_all_count() -> None:
+    """Two that keep databases off and ask for other amounts: three beside none are too many for a skew of 2."""
+    averse = [
+        web(name, "a", cpu=cpu, **away(selector=Requirements.of_labels({"app": "db"})))
+        for name, cpu in (("x", "100m"), ("y", "200m"))
+    ]
+    assert "b" == open_to(web("p", **spread(max_skew=2)), AB, averse)
+
+
 def test_a_domain_takes_no_more_than_the_skew_allows() -> None:
     """One web pod in zone 1 and none in zone 2: the next must go to 2."""
     assert "b" == open_to(web("p", **spread()), AB, [web("x", "a")])

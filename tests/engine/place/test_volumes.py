@@ -377,6 +377,37 @@ def test_a_claim_of_one_pod_refuses_the_second() -> None:
     assert ClaimInUse(Name("data"), Name("default/r")) == only_unplaced(in_use).cause
 
 
+def test_a_claim_of_one_pod_goes_to_the_next_where_the_first_has_no_place() -> None:
+    """As kube-scheduler gives it to the first that it binds: the reason of the first pod is its own."""
+    held = stored(claim(is_of_one_pod=True))
+    waiting = plan_of(a_pod("p", cpu=99, claims=("data",)), user("q"), user("r"), **held)
+
+    assert [("m5.xlarge", 1)] == bought(waiting)
+    assert ["default/q"] == [pod.pod for launch in waiting.launches for pod in launch.pods]
+    causes = {each.pod: each.cause for each in waiting.unplaced}
+    assert ClaimInUse(Name("data"), Name("default/q")) == causes["default/r"]
+    assert not isinstance(causes["default/p"], ClaimInUse)
+    assert "default/p" in causes
+
+
+def test_a_claim_of_one_pod_is_kept_by_one_that_runs_and_not_by_one_that_has_ended() -> None:
+    """Of a pod that runs nothing is asked; one that has ended has let go of it."""
+    held = stored(claim(is_of_one_pod=True))
+    running, ended = (user("r", node_name="node", phase=phase) for phase in ("Running", "Succeeded"))
+
+    assert ["default/p"] == refused(plan_of(user("p"), running, nodes=[a_node()], **held))
+    assert [] == refused(plan_of(user("p"), ended, nodes=[a_node()], **held))
+
+
+def test_many_pods_without_a_place_before_a_claim_of_one_pod_end_the_search() -> None:
+    """After a few the others are refused for the sake of the one before them: nothing is bought."""
+    held = stored(claim(is_of_one_pod=True))
+    pods = [a_pod(f"p{n}", cpu=99, claims=("data",)) for n in range(9)]
+    made = plan_of(*pods, **held)
+
+    assert ([], 9) == (bought(made), len(made.unplaced))
+
+
 def limited(count: int, *pods: Pod, number: int = 4) -> Plan:
     """The pods with claims `c0`, `c1`, ... and a node whose driver attaches so many volumes."""
     names = [f"c{n}" for n in range(number)]

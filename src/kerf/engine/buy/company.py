@@ -16,6 +16,7 @@ from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.flexibility import asks
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.spreading import Unassigned
+from kerf.engine.place.checks import Sharing
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
@@ -52,16 +53,18 @@ def shared_nodes(
     """
     found = Shared(Purchase(left=[len(shape) for shape in shapes]))
     filler = Filler(shapes, holding, keeps_choice=any(map(asks, offered_types)))
-    apart = {number for group in groups for number in group.members}
+    others = np.array(found.purchase.left, dtype=np.int64)
+    apart = list({number for group in groups for number in group.members})
+    others[apart] = 0
     for group in groups:
         sharing = _Sharing(group, filler, offered_types, found.purchase.left, ledger, urgent)
         for load in sharing.loads():
-            others = np.array([0 if n in apart else left for n, left in enumerate(found.purchase.left)])
             load = _filled_up(filler, load, others)
             found.purchase.loads.append((load, 1))
             ledger.charge(load.offered.pool.name, load.charge)
             for number, count in load.held:
                 found.purchase.left[number] -= count
+                others[number] = max(0, others[number] - count)
         for number, kept in sharing.kept():
             found.kept[number] = kept
             found.purchase.left[number] = 0
@@ -70,9 +73,12 @@ def shared_nodes(
 
 def _filled_up(filler: Filler, load: Load, others: Amounts) -> Load:
     """The same with as many others as have room beside the pods that it has."""
-    counts = np.array(load.counts)
+    counts = load.amounts
     fuller = filler.fill_in_turns(load.offered, counts + others, np.where(counts > 0, 0, 1))
-    if fuller is None or any(fuller.counts[number] < count for number, count in load.held):
+    if fuller is None:
+        return load
+    held = dict(fuller.held)
+    if any(held.get(number, 0) < count for number, count in load.held):
         return load
     return fuller
 
@@ -121,10 +127,10 @@ class _Sharing:
             if load is None:
                 break
             shared = self._shares(left)
-            if shared != left and self._seekers(load.counts) < self._seekers(left):
+            if shared != left and self._seekers(load) < sum(left[number] for number in self._group.seeking):
                 # Those in the middle of a chain must not all go to the first node: others seek them on each.
                 other = self._best([number], shared)
-                if other is not None and self._seekers(other.counts) >= self._seekers(load.counts):
+                if other is not None and self._seekers(other) >= self._seekers(load):
                     load = other
             yield from self._noted(load)
 
@@ -137,8 +143,8 @@ class _Sharing:
                 found[number] = -(-left[number] // nodes)
         return found
 
-    def _seekers(self, counts: Sequence[int]) -> int:
-        return sum(counts[number] for number in self._group.seeking)
+    def _seekers(self, load: Load) -> int:
+        return sum(count for number, count in load.held if number in self._group.seeking)
 
     def _noted(self, load: Load | None) -> Iterator[Load]:
         if load is not None:
@@ -182,7 +188,7 @@ class _Sharing:
             load = self._together(offered, asked, order, first) if self._ledger.room_for(offered) != 0 else None
             if load is None or self._ledger.room_for(offered, load.charge) == 0:
                 continue
-            held = self._seekers(load.counts)
+            held = self._seekers(load)
             names = offered.pool.name, offered.kind.name
             urgent = sum(count for number, count in load.held if number in self._urgent)
             key = (-urgent, -held, -offered.pool.weight, not offered.reservation, load.offering.price_micro, *names)
@@ -214,7 +220,10 @@ class _Sharing:
             if not left or not (self._bought or self._has_type(number)) or self._may_begin(number):
                 continue
             lacking = next((company for each in sought if (company := absent[each]) is not None), None)
-            cause = self._no_room(companies[sought[0]]) if lacking is None else _not_near(lacking)
+            if lacking is None or isinstance(lacking.check, Sharing):
+                cause = self._no_room(lacking or companies[sought[0]])
+            else:
+                cause = _not_near(lacking)
             yield number, Unassigned(shape.pods[len(shape) - left :], Stage.AFFINITY, cause)
 
     def _is_absent(self, at: int, company: Colocation) -> bool:
@@ -229,7 +238,8 @@ class _Sharing:
 
     def _no_room(self, company: Colocation) -> Cause:
         mine = sum(self._bought.get(number, 0) for number in company.seekers)
-        return NoRoomBeside(*_meant(company), mine or sum(self._bought.values()))
+        claim = company.check.claim if isinstance(company.check, Sharing) else Name("")
+        return NoRoomBeside(*_meant(company), mine or sum(self._bought.values()), claim)
 
 
 def _not_near(company: Colocation) -> Cause:

@@ -9,8 +9,9 @@ that of pods against them, can close each node of a type to these pods; then no 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +30,17 @@ from kerf.model.snapshot import DaemonSet
 from kerf.model.topology import ANTI_AFFINITY, SPREAD, KeptOffByDaemonSet
 
 _ANY_NUMBER = 1 << 62
-_Limits = list[tuple[Tally, int]]
-"""Tallies with how many of their pods one node may have; 0 for none, or the pod alone."""
+
+
+class _Limit(NamedTuple):
+    """How many pods of a tally one node may have, without those of `less`; 0 for none, or the pod alone."""
+
+    tally: Tally
+    most: int
+    less: tuple[Tally, ...] = ()
+
+
+_Limits = list[_Limit]
 
 
 class Headcount:
@@ -58,6 +68,13 @@ class Headcount:
         for group in crowding.groups:
             if group in self._allowed:
                 found = min(found, self._allowed[group] - self._counts.get(group, 0))
+        if crowding.apart:
+            counts = self._counts
+            for group, less in crowding.apart:
+                if counts.get(group, 0) > sum([counts.get(each, 0) for each in less]):
+                    return 0
+            if crowding.is_apart_itself:
+                found = min(found, 1)
         return max(0, found)
 
     def add(self, crowding: Crowding, pods: int) -> None:
@@ -105,10 +122,12 @@ class Manners:
         counting = [ledger.counting(shape) for shape in shapes]
         limits = self._binding([self._limits(found) for found in checks], shapes, counting)
         self._numbers: dict[int, int] = {}
-        for tally, _ in (limit for found in limits for limit in found):
+        for tally in (tally for found in limits for limit in found for tally in (limit.tally, *limit.less)):
             self._numbers.setdefault(id(tally), len(self._numbers))
         self._beside = tuple(
-            (key, groups) for key, (_, tallies) in self._daemons.items() if (groups := self._groups(tallies.values()))
+            (key, groups)
+            for key, (daemon, _) in self._daemons.items()
+            if (groups := self._groups(ledger.counting(Shape((daemon.pod,)))))
         )
         self.crowdings = tuple(
             self._crowding(tallies, found) if self._numbers else UNCROWDED
@@ -129,19 +148,24 @@ class Manners:
         here = [each.key for each in offered.daemon_sets if each.key in self._daemons]
         for check in self._checks[number]:
             for daemon, tallies in (self._daemons[key] for key in here):
-                if id(check.tally) in tallies and self._is_of_load(check):
+                if _is_met(check, tallies) and self._is_of_load(check):
                     return check.stage, KeptOffByDaemonSet(Name(daemon.key), _relation(check), Name(check.keys[0]))
         raise AssertionError("no DaemonSet keeps the pods off")
 
-    def _crowding(self, counting: Iterable[Tally], limits: Sequence[tuple[Tally, int]]) -> Crowding:
+    def _crowding(self, counting: Iterable[Tally], limits: Sequence[_Limit]) -> Crowding:
         groups = self._groups(counting)
-        own, most = frozenset(groups), dict[int, int]()
-        for tally, skew in limits:
+        own, most, apart = frozenset(groups), dict[int, int](), dict[tuple[int, tuple[int, ...]], None]()
+        for tally, skew, less in limits:
             group = self._numbers[id(tally)]
+            if less:
+                apart[group, tuple(self._numbers[id(each)] for each in less)] = None
+                continue
             # A pod that is itself one of those it must be away from is alone there.
             allowed = skew or int(group in own)
             most[group] = min(allowed, most.get(group, allowed))
-        return Crowding(groups, tuple(sorted(most.items())), self._beside) if groups or most else UNCROWDED
+        if not (groups or most or apart):
+            return UNCROWDED
+        return Crowding(groups, tuple(sorted(most.items())), tuple(apart), self._beside)
 
     def _binding(
         self, limits: Sequence[_Limits], shapes: Sequence[Shape], counting: Sequence[Iterable[Tally]]
@@ -156,24 +180,28 @@ class Manners:
                 pods[id(each)] += len(shape)
         of_daemons = {number for _, tallies in self._daemons.values() for number in tallies}
 
-        def is_binding(limit: tuple[Tally, int], own: frozenset[int]) -> bool:
-            tally, most = limit
-            return id(tally) in of_daemons or pods[id(tally)] > (most or int(id(tally) in own))
+        def is_binding(limit: _Limit, own: Counter[int]) -> bool:
+            tally, most, less = limit
+            if id(tally) in of_daemons:
+                return True
+            there, one = (each[id(tally)] - sum([each[id(other)] for other in less]) for each in (pods, own))
+            return there > (most or max(0, one))
 
-        owns = (frozenset(map(id, tallies)) for tallies in counting)
+        owns = (Counter(map(id, tallies)) for tallies in counting)
         return [[limit for limit in found if is_binding(limit, own)] for found, own in zip(limits, owns, strict=True)]
 
     def _groups(self, tallies: Iterable[Tally]) -> tuple[int, ...]:
-        return tuple(sorted({self._numbers[id(tally)] for tally in tallies if id(tally) in self._numbers}))
+        # One is there more than once for pods with as many terms of its kind.
+        return tuple(sorted([self._numbers[id(tally)] for tally in tallies if id(tally) in self._numbers]))
 
     def _limits(self, checks: Iterable[Check]) -> _Limits:
         """The tallies that pods go by on one node, each with how many it may have; 0 where they must be away."""
         found: _Limits = []
         for check in filter(self._is_of_load, checks):
             if isinstance(check, Even):
-                found.append((check.tally, check.constraint.max_skew + self._least(check)))
+                found.append(_Limit(check.tally, check.constraint.max_skew + self._least(check)))
             elif isinstance(check, Apart | Welcome):
-                found.append((check.tally, 0))
+                found.append(_Limit(check.tally, 0, check.less))
         return found
 
     def _is_of_load(self, check: Check) -> bool:
@@ -200,17 +228,26 @@ class Manners:
 
 def _daemons(
     ledger: TopologyLedger, checks: Iterable[Iterable[Check]], offered_types: Iterable[OfferedType]
-) -> dict[str, tuple[DaemonSet, dict[int, Tally]]]:
-    """DaemonSets that some check goes by, by their keys, with the tallies that their pods count in."""
-    used = {id(check.tally) for found in checks for check in found}
+) -> dict[str, tuple[DaemonSet, Counter[int]]]:
+    """DaemonSets that some check goes by, by their keys, with how often their pods count in each tally."""
+    used = {id(tally) for found in checks for check in found for tally in (check.tally, *_less(check))}
     found = {}
     for daemon in (
         {each.key: each for offered in offered_types for each in offered.daemon_sets}.values() if used else ()
     ):
-        tallies = {id(tally): tally for tally in ledger.counting(Shape((daemon.pod,))) if id(tally) in used}
+        tallies = Counter(id(tally) for tally in ledger.counting(Shape((daemon.pod,))) if id(tally) in used)
         if tallies:
             found[daemon.key] = daemon, tallies
     return found
+
+
+def _less(check: Check) -> tuple[Tally, ...]:
+    return check.less if isinstance(check, Apart | Welcome) else ()
+
+
+def _is_met(check: Check, tallies: Mapping[int, int]) -> bool:
+    """Whether a pod that counts so often in these tallies is one of those that the check is about."""
+    return tallies.get(id(check.tally), 0) > sum([tallies.get(id(each), 0) for each in _less(check)])
 
 
 def _relation(check: Check) -> Name:

@@ -67,6 +67,14 @@ class Load(Large):
             counts[number] = count
         return tuple(counts)
 
+    @property
+    def amounts(self) -> Amounts:
+        """The same as an array."""
+        counts = np.zeros(self.shapes, dtype=np.int64)
+        for number, count in self.held:
+            counts[number] = count
+        return counts
+
     @cached_property
     def parts(self) -> tuple[tuple[Slice, ...], ...]:
         """The slices of each pod, in the order of `held`."""
@@ -196,7 +204,7 @@ class Filler:
         load = self._filled(offered, remaining)
         if load is None or self._groups is None or not asks(offered):
             return load
-        key = _key(self.holding.row(offered), np.asarray(load.counts, dtype=np.int64))
+        key = _key(self.holding.row(offered), load.amounts)
         if key not in self._chosen:
             self._chosen[key] = self._with_choice(load)
         return self._chosen[key]
@@ -237,7 +245,7 @@ class Filler:
         used = load.offered.room.free - load.room.free
         if other.target.uncounted == load.offered.target.uncounted and used.shortfall(other.room.free):
             return False
-        counts = np.asarray(load.counts)
+        counts = load.amounts
         numbers = np.flatnonzero(counts)
         held = self.held(numbers.tolist())[self.holding.row(other), numbers]
         if (held < counts[numbers]).any():
@@ -246,7 +254,7 @@ class Filler:
         if is_plain and other.target.uncounted == load.offered.target.uncounted:
             # Amounts alone decide, and those have been compared.
             return True
-        held = self._filled(other, load.counts)
+        held = self._filled(other, counts)
         return held is not None and held.held == load.held
 
     def _filled(self, offered: OfferedType, remaining: Sequence[int] | Amounts) -> Load | None:
@@ -293,7 +301,11 @@ class Filler:
 
     def recipes(self, offered: OfferedType) -> dict[int, "Recipe"]:
         """Those that are known of the type's family, by number."""
-        return self._recipes.setdefault((offered.target.family.name, id(offered.target.families)), {})
+        key = offered.target.family.name, id(offered.target.families)
+        found = self._recipes.get(key)
+        if found is None:
+            found = self._recipes[key] = {}
+        return found
 
     def asked(self, name: str) -> Amounts:
         """By number how much cpu or memory one pod of the shape asks for."""
@@ -356,14 +368,15 @@ class _Fill:
     """One node of a type while it is filled. Pods that narrow nothing are arithmetic: a room is made for the end."""
 
     def __init__(self, filler: Filler, row: int, wanted: Amounts, order: Sequence[int] | None = None) -> None:
-        self._filler, self._wanted = filler, wanted.tolist()
+        self._filler = filler
         self._order = filler.order(row, wanted) if order is None else order
+        self._wanted: dict[int, int] = dict(zip(self._order, wanted[self._order].tolist(), strict=True))
         self._offered = filler.holding.types[row]
         self._free = dict(self._offered.room.free)
         self._state = filler.holding.start(row)
         self._row, self._terms, self._ports = row, filler.first_terms(row), self._offered.room.ports
-        self._counts = [0] * len(filler.shapes)
-        self._slices: list[tuple[tuple[Slice, ...], ...]] = [()] * len(filler.shapes)
+        self._slices: dict[int, tuple[tuple[Slice, ...], ...]] = {}
+        """By number of the shape those of each pod that has come."""
         # Kinds that the cards refuse as they are now: every other shape of the kind they refuse, too.
         self._closed: dict[int, int] = {}
         self._crowd = filler.headcount(row)
@@ -398,14 +411,14 @@ class _Fill:
                     break
         requirements = self._filler.terms(self._terms)
         offering = self._offered.offering_for(requirements)
-        if offering is None or not any(self._counts):
+        if offering is None or not self._slices:
             return None
         devices = self._filler.holding.cards.devices(self._state)
         room = Room(Resources(self._free), devices, self._ports, requirements)
-        order = tuple((number, self._counts[number]) for number in self._order if self._counts[number])
+        order = tuple((number, len(slices)) for number, slices in self._slices.items())
         held = tuple(sorted(order))
-        slices = {number: tuple(self._slices[number]) for number, _ in held}
-        return Load(self._offered, len(self._counts), held, slices, room, offering, order)
+        slices = {number: self._slices[number] for number, _ in held}
+        return Load(self._offered, len(self._filler.shapes), held, slices, room, offering, order)
 
     def _add(self, number: int, recipe: Recipe, many: int) -> None:
         """As many pods of the shape as labels, ports and cards allow, of so many that have the amounts."""
@@ -432,7 +445,7 @@ class _Fill:
         return all(self._closed.get(kind) == self._state for kind in self._filler.kinds)
 
     def _take(self, number: int, recipe: Recipe, slices: list[tuple[Slice, ...]]) -> None:
-        self._counts[number], self._slices[number] = len(slices), tuple(slices)
+        self._slices[number] = tuple(slices)
         if recipe.crowding is not UNCROWDED:
             self._crowd.add(recipe.crowding, len(slices))
         for name, amount in recipe.amounts:

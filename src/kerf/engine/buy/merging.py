@@ -92,9 +92,10 @@ class _Merging:
 
     def _cheapest(self, one: Load, other: Load, types: Sequence[int]) -> Load | None:
         """The first of the types that holds the pods of both, filled with them; None where none does."""
-        wanted = np.array(one.counts, dtype=np.int64) + np.array(other.counts, dtype=np.int64)
+        wanted = one.amounts + other.amounts
+        pods = one.pods + other.pods
         loads = (self._filler.fill(self._types[at], wanted) for at in types)
-        return next((load for load in loads if load is not None and np.array_equal(load.counts, wanted)), None)
+        return next((load for load in loads if load is not None and load.pods == pods), None)
 
 
 def _node(load: Load) -> _Node:

@@ -9,7 +9,7 @@ Pods that keep each other off make a certain number of nodes necessary. Then eac
 as large as it takes to share the rest evenly among these nodes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,7 +63,7 @@ class _Company:
     """
 
     def __init__(self, crowdings: Sequence[Crowding]) -> None:
-        known = sorted({group for each in crowdings for group in (*each.groups, *(held for held, _ in each.most))})
+        known = sorted({group for each in crowdings for group in _groups_of(each)})
         at = {group: number for number, group in enumerate(known)}
         self.groups = [[at[group] for group in each.groups] for each in crowdings]
         self.limits = [[(at[group], most) for group, most in each.most] for each in crowdings]
@@ -74,6 +74,7 @@ class _Company:
                 members[group].append(number)
             for group, limit in self.limits[number]:
                 bounds[group][number] = limit
+        self.apart = _Apart(crowdings, at)
         self.members = [np.array(each, dtype=np.int64) for each in members]
         """By group the kinds that are in it."""
         self.bounding: list[Amounts] = [np.array(list(each), dtype=np.int64) for each in bounds]
@@ -107,21 +108,52 @@ class _Company:
         return found
 
 
+def _groups_of(crowding: Crowding) -> Iterator[int]:
+    yield from crowding.groups
+    yield from (group for group, _ in crowding.most)
+    for group, less in crowding.apart:
+        yield group
+        yield from less
+
+
+class _Apart:
+    """What kinds of pods keep off with exceptions, see `Crowding.apart`: a row for each kind and each such group."""
+
+    def __init__(self, crowdings: Sequence[Crowding], at: Mapping[int, int]) -> None:
+        rows = [(kind, *asked) for kind, each in enumerate(crowdings) for asked in each.apart]
+        self.kinds: Amounts = np.array([kind for kind, _, _ in rows], dtype=np.int64)
+        changes: dict[int, list[tuple[int, int]]] = {}
+        for row, (_, group, less) in enumerate(rows):
+            changes.setdefault(at[group], []).append((row, 1))
+            for each in less:
+                changes.setdefault(at[each], []).append((row, -1))
+        self.changes = {group: np.array(found, dtype=np.int64).T for group, found in changes.items()}
+        """By group the rows in which one pod more of it counts, and how."""
+
+
 class _Guests:
     """The pods of one node by group, and by kind whether one more such pod may come."""
 
     def __init__(self, company: _Company, kinds: int) -> None:
         self._company, self.may_come = company, np.ones(kinds, dtype=np.bool_)
         self._counts, self._allowed = dict[int, int](), dict[int, int]()
+        self._others: Amounts = np.zeros(len(company.apart.kinds), dtype=np.int64)
+        """By row of `_Apart` the pods that keep its kind off."""
 
     def come(self, kind: int) -> None:
         """A pod has come. Cost: the kinds that are in its groups, or limit them."""
-        company, counts, allowed = self._company, self._counts, self._allowed
+        company, counts, allowed, is_changed = self._company, self._counts, self._allowed, False
         for group in company.groups[kind]:
             count = counts[group] = counts.get(group, 0) + 1
             self.may_come[company.bounding[group][company.below[group] <= count]] = False
             if count >= allowed.get(group, _NO_LIMIT):
                 self.may_come[company.members[group]] = False
+            if group in company.apart.changes:
+                rows, pods = company.apart.changes[group]
+                np.add.at(self._others, rows, pods)
+                is_changed = True
+        if is_changed:
+            self.may_come[company.apart.kinds[self._others > 0]] = False
         for group, most in company.limits[kind]:
             if most < allowed.get(group, _NO_LIMIT):
                 allowed[group] = most

@@ -32,6 +32,7 @@ from kerf.model.constraints import HOSTNAME
 from kerf.model.plan import Stage
 from kerf.model.pods import Pod
 from kerf.model.topology import NotNear
+from kerf.model.volumecauses import SharedElsewhere
 
 _MOST_ROUNDS = 4
 """How often cells are given again when others come into use than were thought of."""
@@ -547,7 +548,7 @@ class _Assignment:
             for check in self._ledger.checks(self._shapes[number]):
                 if not _is_of_one_node(check) and not check.allows(option.site, site):
                     cause, shortfall = check.cause(option.site, site)
-                    if isinstance(cause, NotNear) and cause.domain == site.name:
+                    if isinstance(cause, NotNear | SharedElsewhere) and cause.domain == site.name:
                         cause = replace(cause, domain=Name(""))
                     found.append((shortfall, Unassigned(pods, check.stage, cause)))
                     break

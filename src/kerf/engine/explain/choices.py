@@ -33,7 +33,9 @@ def with_runners_up(launches: Iterable[Launch], world: World) -> tuple[Launch, .
         if not isinstance(needed, Needed):
             return None
         if id(needed.load) not in known:
-            filler = fillers.setdefault(id(needed.shapes), Filler(needed.shapes, world.holding))
+            filler = fillers.get(id(needed.shapes))
+            if filler is None:
+                filler = fillers[id(needed.shapes)] = Filler(needed.shapes, world.holding)
             known[id(needed.load)] = _runner_up(needed.load, filler, _others(needed.load, world))
         return known[id(needed.load)]
 
@@ -76,7 +78,7 @@ def _least(load: Load, filler: Filler, others: Sequence[OfferedType]) -> Floats:
 
 def _on(load: Load, filler: Filler, offered: OfferedType, below_micro: int | None) -> RunnerUp | None:
     """The pods on nodes of one type; None where some have no place, or they cost no less than that."""
-    left, nodes, price_micro = np.array(load.counts, dtype=np.int64), 0, 0
+    left, nodes, price_micro = load.amounts, 0, 0
     while left.any():
         node = filler.fill(offered, left)
         if node is None or nodes == _MOST_NODES:
@@ -85,5 +87,5 @@ def _on(load: Load, filler: Filler, offered: OfferedType, below_micro: int | Non
         nodes, price_micro = nodes + times, price_micro + node.offering.price_micro * times
         if below_micro is not None and price_micro >= below_micro:
             return None
-        left -= np.array(node.counts, dtype=np.int64) * times
+        left -= node.amounts * times
     return RunnerUp(offered.kind.name, nodes, price_micro)

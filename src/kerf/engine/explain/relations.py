@@ -74,6 +74,10 @@ def _(cause: NeverMet) -> str:
 @reason.register
 def _(cause: NoRoomBeside) -> str:
     beside = f"pod affinity: it must be on one node with a pod with {_meant(cause.selector, cause.namespaces)}"
+    if cause.claim:
+        beside = (
+            f"it must be on one node with all pods that share claim {cause.claim}, whose volume is a part of a node"
+        )
     if not cause.held:
         return f"{beside}, and no node that can be bought can have both"
     return f"{beside}, and no node that can be bought has room beside {_pods(cause.held)} of its kind"

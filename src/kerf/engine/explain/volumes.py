@@ -37,6 +37,11 @@ def volume_text(cause: Cause) -> str:
             return f"one pod alone may use claim {claim} (ReadWriteOncePod), and pod {pod} comes before"
         case VolumesApart(claims):
             return f"no node can be where all its volumes are (claims {', '.join(claims)})"
+        case SharedElsewhere(claim, key, nodes, domain) if key == HOSTNAME:
+            here = f"not on node {domain}" if domain else "not on a new node"
+            return (
+                f"other pods with claim {claim} are to run on node {', '.join(nodes)}, so its volume is there, {here}"
+            )
         case SharedElsewhere(claim, _, zones, domain):
             where = f"zone {', '.join(zones)}"
             here = f"not in zone {domain}" if domain else "not on a node without a zone"

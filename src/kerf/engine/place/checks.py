@@ -5,7 +5,7 @@ interpodaffinity/filtering.go), in the order of its filters: spread, affinity, a
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -169,9 +169,11 @@ class Sharing(Together):
 
 @dataclass(frozen=True, eq=False)
 class Apart(Check):
-    """An anti-affinity term of the pod."""
+    """An anti-affinity term of the pod: no pods of `tally` may be near but those of `less`, which are among them."""
 
     tally: Presence
+    reach: Reach
+    less: tuple[Presence, ...] = ()
     stage, field = Stage.AFFINITY, ANTI_AFFINITY
 
     @property
@@ -181,20 +183,25 @@ class Apart(Check):
 
     def allows(self, node: int, site: Site) -> bool:
         """See Check. A node without the label has no pod near."""
-        return self.tally.values[node] not in self.tally.counts
+        return _is_free(self.tally, self.less, node)
 
     def cause(self, node: int, site: Site) -> tuple[Cause, int]:
         """See Check."""
-        value, reach = self.tally.values[node] or "", self.tally.reaches[0]
-        count = self.tally.counts.get(value, 0)
+        value, reach = self.tally.values[node] or "", self.reach
+        count = self.tally.counts.get(value, 0) - _among(self.less, value)
         return TooNear(Name(self.tally.key), Name(value), reach.selector, _names(reach), count), count
 
 
 @dataclass(frozen=True, eq=False)
 class Welcome(Check):
-    """An anti-affinity term of other pods that means this one."""
+    """Anti-affinity terms of other pods that mean this one: of all that `tally` has those that `less` have not.
+
+    `terms` are the tallies of single terms, where that of the check has those of several.
+    """
 
     tally: Aversion
+    less: tuple[Aversion, ...] = ()
+    terms: Sequence[Aversion] = ()
     stage, field = Stage.AFFINITY, ANTI_AFFINITY
 
     @property
@@ -204,13 +211,27 @@ class Welcome(Check):
 
     def allows(self, node: int, site: Site) -> bool:
         """See Check."""
-        return self.tally.values[node] not in self.tally.counts
+        return _is_free(self.tally, self.less, node)
 
     def cause(self, node: int, site: Site) -> tuple[Cause, int]:
-        """See Check."""
-        value = self.tally.values[node] or ""
-        count = self.tally.counts.get(value, 0)
-        return Unwelcome(Name(self.tally.key), Name(value), Name(self.tally.workload), count), count
+        """See Check. The first of the terms that refuse it. Cost: their number."""
+        value, passed = self.tally.values[node] or "", set(map(id, self.less))
+        refusing = (each for each in self.terms if value in each.counts and id(each) not in passed)
+        tally = next(refusing, self.tally)
+        count = tally.counts.get(value, 0)
+        return Unwelcome(Name(tally.key), Name(value), Name(tally.workload), count), count
+
+
+def _is_free(tally: Presence, less: Sequence[Presence], node: int) -> bool:
+    """Whether the node's domain has no pods that are counted, except for those of `less`."""
+    value = tally.values[node]
+    if value is None or value not in tally.counts:
+        return True
+    return bool(less) and tally.counts[value] == _among(less, value)
+
+
+def _among(tallies: Iterable[Presence], value: str) -> int:
+    return sum([each.counts.get(value, 0) for each in tallies])
 
 
 def _names(reach: Reach) -> tuple[Name, ...]:

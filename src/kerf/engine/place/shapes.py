@@ -6,6 +6,7 @@ annotations a sharing family may read, the labels that some selector reads, and 
 selector counts.
 """
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,19 +37,21 @@ _OF_RUNS = f"{Keeper.RUN}{VIRTUAL}"
 class Crowding:
     """How pods get on with others on one node to be bought.
 
-    `groups` are numbers of sets of pods that they are in. Where one of them is, a node has at most so many pods of each
-    group in `most`. `daemons` are the groups that pods of DaemonSets are in, by the keys of these: where such a
-    DaemonSet runs, a new node has one of its pods from the start.
+    `groups` are numbers of sets of pods that they are in, of some more than once. Where one of them is, a node has at
+    most so many pods of each group in `most`, and no pod of a group in `apart` but those that are in one of the groups
+    beside it, which are among them. `daemons` are the groups that pods of DaemonSets are in, by the keys of these:
+    where such a DaemonSet runs, a new node has one of its pods from the start.
     """
 
     groups: tuple[int, ...] = ()
     most: tuple[tuple[int, int], ...] = ()
+    apart: tuple[tuple[int, tuple[int, ...]], ...] = ()
     daemons: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     @cached_property
     def members(self) -> int:
         """The groups as bits of a number: hundreds of them are asked for in one step."""
-        return sum(1 << group for group in self.groups)
+        return sum(1 << group for group in self.own)
 
     @cached_property
     def lone(self) -> int:
@@ -59,6 +62,12 @@ class Crowding:
     def own(self) -> frozenset[int]:
         """The groups as a set."""
         return frozenset(self.groups)
+
+    @cached_property
+    def is_apart_itself(self) -> bool:
+        """Whether such pods keep each other off by what is `apart`."""
+        own = Counter(self.groups)
+        return any(own[group] > sum(own[each] for each in less) for group, less in self.apart)
 
 
 UNCROWDED = Crowding()

@@ -1,13 +1,15 @@
 """Claims that several pods share and whose volume is still to be made.
 
 The volume is made where the first of the pods is bound (WaitForFirstConsumer), and from then on no node of another zone
-may take the others: so a decision must keep them in one zone before any of them runs. A pod with two such claims ties
-their pods together. Rules of kube-scheduler 1.36 (pkg/scheduler/framework/plugins/volumebinding).
+may take the others: so a decision must keep them in one zone before any of them runs. Where the volumes that the claim
+may take are parts of nodes, it is one node. A pod with two such claims ties their pods together, and all of them are
+kept as close as one of the claims asks. The access mode ReadWriteOnce says nothing here: kube-scheduler reads only
+ReadWriteOncePod. Rules of kube-scheduler 1.36 (pkg/scheduler/framework/plugins: volumebinding, volumerestrictions).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from kerf.model.constraints import ZONE, Requirement, Requirements
+from kerf.model.constraints import HOSTNAME, ZONE, Requirement, Requirements
 from kerf.model.topology import PodAffinityTerm
 from kerf.model.volumes import SharedClaim
 
@@ -19,9 +21,10 @@ class SharedClaims:
     """Which pods share claims, by the keys of these (`namespace/name`).
 
     `users` are for each pod its claims that wait for their volume; of one namespace, since claims are. Linear in them.
+    `of_nodes` are claims whose volume will be a part of a node.
     """
 
-    def __init__(self, users: Iterable[Iterable[str]]) -> None:
+    def __init__(self, users: Iterable[Iterable[str]], of_nodes: Collection[str] = ()) -> None:
         self._before: dict[str, str] = {}
         counts: dict[str, int] = {}
         for claims in users:
@@ -30,6 +33,7 @@ class SharedClaims:
                 counts[claim] = counts.get(claim, 0) + 1
                 self._join(first, claim)
         self._shared = frozenset(claim for claim, count in counts.items() if count > 1)
+        self._of_nodes = frozenset(self._root(claim) for claim in of_nodes if claim in self._shared)
         self._known: dict[tuple[str, str], SharedClaim] = {}
 
     def _join(self, one: str, other: str) -> None:
@@ -54,7 +58,8 @@ class SharedClaims:
         if (shared, group) not in self._known:
             namespace, _, name = shared.partition("/")
             selector = Requirements([Requirement.of(GROUP_LABEL, "In", (group,))])
-            self._known[shared, group] = SharedClaim(name, PodAffinityTerm(ZONE, selector, (namespace,)))
+            key = HOSTNAME if group in self._of_nodes else ZONE
+            self._known[shared, group] = SharedClaim(name, PodAffinityTerm(key, selector, (namespace,)))
         return self._known[shared, group]
 
 

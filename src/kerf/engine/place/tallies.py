@@ -6,17 +6,21 @@ whether a pod is there that it must be away from, or that must be away from it.
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from kerf.engine.place.domains import Domains, NodeRule
-from kerf.model.constraints import Requirements
+from kerf.model.constraints import Requirement, Requirements
 from kerf.model.pods import Pod
 from kerf.model.topology import PodAffinityTerm
 
 _OWN_NAME = "kubernetes.io/metadata.name"
 ANY_VALUE = "*"
 """Stands for every value of a label; no label has it."""
+_OF_NAMESPACE = "<namespace>"
+"""Before the labels of namespaces, where these stand among those of pods; alone it stands for the name of one."""
+_MOST_NEGATIVE = 4
+"""Requirements of a selector that are set apart from the others; each makes a reach as long as the selector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +76,95 @@ class Reach:
         labels = namespaces.get(namespace) or {_OWN_NAME: namespace}
         return self.namespace_selector.unsatisfied_by(labels) is None
 
+    def settled(self) -> "Reach":
+        """The same, where a selector of namespaces that takes all of them asks nothing of them."""
+        takes_all = self.is_of_new and self.namespace_selector and self.namespace_selector.unsatisfied_by({}) is None
+        return replace(self, namespace_selector=Requirements()) if takes_all else self
+
+    def parted(self) -> tuple["Reach", tuple["Reach", ...]]:
+        """A wider reach, and others without a pod in common that it is to be had without: together they are this one.
+
+        What is asked not to be (`NotIn`, `DoesNotExist`), of pods or of namespaces, is left out of the first. The
+        others are none where nothing such is asked, or too much.
+        """
+        pods, spaces = self._negative
+        if not (pods or spaces):
+            return self, ()
+        of_pods, of_spaces = _Parts(self.selector, pods), _Parts(self.namespace_selector or Requirements(), spaces)
+        less = [replace(self, selector=each, namespace_selector=self._of(of_spaces.rest)) for each in of_pods.less()]
+        less += [replace(self, namespace_selector=each) for each in of_spaces.less()]
+        return replace(self, selector=of_pods.rest, namespace_selector=self._of(of_spaces.rest)), tuple(less)
+
+    def _of(self, selector: Requirements) -> Requirements | None:
+        return None if self.namespace_selector is None else selector
+
+    @property
+    def left_out(self) -> tuple[tuple[str, str], ...]:
+        """Labels of which a pod has one that the wider reach means, see `parted`, and this one does not; as `hooks`."""
+        pods, spaces = self._negative
+        pairs = [(each.key, each) for each in pods] + [(_OF_NAMESPACE + each.key, each) for each in spaces]
+        return tuple((key, value) for key, each in pairs for value in sorted(each.values) or (ANY_VALUE,))
+
+    @property
+    def _negative(self) -> tuple[tuple[Requirement, ...], tuple[Requirement, ...]]:
+        """Requirements that are set apart from the others, of pods and of their namespaces."""
+        pods = tuple(filter(_is_negative, self.selector.values()))
+        selector = self.namespace_selector if not self.namespaces else None
+        spaces = tuple(filter(_is_negative, selector.values())) if selector is not None else ()
+        return (pods, spaces) if len(pods) + len(spaces) <= _MOST_NEGATIVE else ((), ())
+
     @property
     def hooks(self) -> tuple[tuple[tuple[str, str], ...], ...]:
-        """Sets of labels, one of each of which every pod has that it means; empty where there is no such set.
+        """Sets of labels, one of each of which every pod has that it means, see `hooks_of`; empty where there is no
+        such set.
 
         Where only a key is asked for, whatever its value, that is ANY_VALUE.
         """
-        held = sorted(self.selector.values(), key=lambda each: each.key)
-        finite = (tuple((r.key, value) for value in sorted(r.values)) for r in held if not r.complement and r.values)
-        keys = (((r.key, ANY_VALUE),) for r in held if r.complement and not r.allows_absence)
-        return (*finite, *keys)
+        found = tuple(_hooks(self.selector))
+        names = tuple((_OF_NAMESPACE, name) for name in sorted(self.namespaces))
+        if self.namespace_selector is None:
+            return (*found, names) if names else found
+        if self.is_of_new and self.namespace_selector.unsatisfied_by({}) is None:
+            return found
+        spaces = _hooks(self.namespace_selector, _OF_NAMESPACE)
+        return (*found, *((*names, *each) for each in spaces))
+
+
+def hooks_of(like: Likeness, namespaces: Mapping[str, Mapping[str, str]]) -> tuple[tuple[str, str], ...]:
+    """The labels of a pod, its namespace, and that one's labels; and each label once more for its key alone."""
+    spaces = namespaces.get(like.namespace) or {_OWN_NAME: like.namespace}
+    pairs = [*like.labels, *((_OF_NAMESPACE + key, value) for key, value in spaces.items())]
+    return (*pairs, *((key, ANY_VALUE) for key, _ in pairs), (_OF_NAMESPACE, like.namespace))
+
+
+def _hooks(selector: Requirements, prefix: str = "") -> Iterator[tuple[tuple[str, str], ...]]:
+    held = sorted(selector.values(), key=lambda each: each.key)
+    yield from (tuple((prefix + r.key, v) for v in sorted(r.values)) for r in held if not r.complement and r.values)
+    yield from (((prefix + r.key, ANY_VALUE),) for r in held if r.complement and not r.allows_absence)
+
+
+class _Parts:
+    """A selector without what it asks not to be, and the selectors of what that leaves out."""
+
+    def __init__(self, selector: Requirements, negative: Sequence[Requirement]) -> None:
+        self._negative = sorted(negative, key=lambda each: each.key)
+        self._keys = [each.key for each in self._negative]
+        rest = [each for key, each in selector.items() if key not in self._keys]
+        # Of a label that must be there, and have none of some values, the rest asks that it be there.
+        rest += [Requirement(each.key, True) for each in self._negative if not each.allows_absence]
+        self.rest = Requirements(rest)
+
+    def less(self) -> Iterator[Requirements]:
+        """Of each requirement what it refuses, of what those before it let pass."""
+        for number, each in enumerate(self._negative):
+            others = (own for own in self.rest.values() if own.key not in self._keys[: number + 1])
+            yield Requirements([*others, *self._negative[:number], Requirement(each.key, not each.values, each.values)])
+
+
+def _is_negative(requirement: Requirement) -> bool:
+    if requirement.at_least is not None or requirement.at_most is not None:
+        return False
+    return bool(requirement.values) if requirement.complement else requirement.allows_absence
 
 
 class Tally(ABC):
@@ -286,5 +369,5 @@ class Spread(Tally):
 
 
 def averse_terms(pod: Pod) -> tuple[PodAffinityTerm, ...]:
-    """The terms by which the pod keeps others off."""
-    return pod.spec.pod_anti_affinity.required
+    """The terms by which the pod keeps others off, each once."""
+    return tuple(dict.fromkeys(pod.spec.pod_anti_affinity.required))

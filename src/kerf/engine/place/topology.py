@@ -13,9 +13,10 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from kerf.engine.place.checks import Apart, Check, Even, Sharing, Together, Welcome
 from kerf.engine.place.domains import Domains, NodeRule, Site
+from kerf.engine.place.kindred import FEW, Kindred
+from kerf.engine.place.labelindex import LabelIndex
 from kerf.engine.place.shapes import Shape, read_labels
 from kerf.engine.place.tallies import (
-    ANY_VALUE,
     Aversion,
     Company,
     Likeness,
@@ -24,6 +25,7 @@ from kerf.engine.place.tallies import (
     Spread,
     Tally,
     averse_terms,
+    hooks_of,
 )
 from kerf.model.causes import Name, TargetName
 from kerf.model.plan import Misfit
@@ -38,45 +40,6 @@ _NO, _YES = 1, 2
 _Counts = dict[int, dict[int, int]]
 _Known = dict[tuple[int, int], tuple[int, tuple[Check, ...]]]
 """Pods by number of their class and number of the node."""
-
-
-class _Index:
-    """Things by labels that a pod must have one of: a pod finds those that may mean it."""
-
-    def __init__(self) -> None:
-        self._by_label: dict[tuple[str, str], list[int]] = {}
-        self._always: list[int] = []
-
-    def add(self, number: int, hooks: Iterable[tuple[str, str]]) -> None:
-        """Note it under each label; without any it may mean every pod."""
-        found = False
-        for hook in hooks:
-            self._by_label.setdefault(hook, []).append(number)
-            found = True
-        if not found:
-            self._always.append(number)
-
-    def count(self, hooks: Iterable[tuple[str, str]]) -> int:
-        """How many things are noted under these labels."""
-        return sum(len(self._by_label.get(hook, ())) for hook in hooks)
-
-    def copy(self) -> "_Index":
-        """The same; neither changes with the other."""
-        other = _Index()
-        other._by_label = {label: list(numbers) for label, numbers in self._by_label.items()}
-        other._always = list(self._always)
-        return other
-
-    def meeting(self, labels: Iterable[tuple[str, str]]) -> list[int]:
-        """Those that may mean a pod with such labels, in the order in which they were noted."""
-        return sorted({*self._always, *(each for label in labels for each in self._by_label.get(label, ()))})
-
-
-def _with_keys(labels: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The labels, and each once more for selectors that ask for its key alone."""
-    for key, value in labels:
-        yield key, value
-        yield key, ANY_VALUE
 
 
 Findings = dict[str, tuple[Any, Any]]
@@ -98,19 +61,13 @@ class _Classes:
         # The labels are kept beside what is read of them: an identity is free again once its object is gone.
         self._read: dict[int, tuple[Labels, tuple[tuple[str, str], ...]]] = {}
         self._known: dict[tuple[object, ...], int] = {}
-        self._placed: dict[int, tuple[Pod, int]] = {}
+        self.placed: dict[int, tuple[Pod, int]] = {}
+        """By identity pods that are asked for again and again, as each is that is being placed, with their classes."""
         self._meant: dict[tuple[Reach, ...], bytearray] = {}
 
     def meant(self, reaches: tuple[Reach, ...]) -> bytearray:
         """What is known of whom they all mean, by number of the class: see `_is_meant`. One answer for all ledgers."""
         return self._meant.setdefault(reaches, bytearray())
-
-    def remembered(self, pod: Pod) -> int:
-        """The number of the class of a pod that is asked for again and again, as each is that is being placed."""
-        held = self._placed.get(id(pod))
-        if held is None:
-            held = self._placed[id(pod)] = pod, self.of(pod)
-        return held[1]
 
     def labels(self, pod: Pod) -> tuple[tuple[str, str], ...]:
         """Those of the pod's labels that are read, sorted."""
@@ -224,10 +181,17 @@ class TopologyLedger:
         """By number of the tally whom its `reaches` mean."""
         self._by_question: dict[object, int] = {}
         self._members: list[tuple[int, ...]] = []
-        self._tally_index, self._class_index, self._averse_index = _Index(), _Index(), _Index()
+        self._tally_index, self._class_index, self._averse_index = LabelIndex(), LabelIndex(), LabelIndex()
         self._checks: _Known = {}
         self._of_tallies: dict[int, Check] = {}
         """See `_sole`."""
+        self._of_base: dict[int, Kindred] = {}
+        """Terms that differ in their exceptions alone, by number of the tally that all their pods are in."""
+        self._bases: dict[int, int] = {}
+        """By number of the tally of such a term that of the tally of all its kind."""
+        self._base_index = LabelIndex()
+        self._alone: Counter[tuple[str, Reach]] = Counter()
+        """How many terms of pods to be placed have a tally of their own, by what they mean except for exceptions."""
         self._former: tuple[Mapping[int, int], _Known] | None = None
         """Of a copy the numbers of the tallies that it was made of, by identity, and the checks that hold them."""
         self.version += 1
@@ -267,25 +231,36 @@ class TopologyLedger:
         version, checks = known.get(key, (-1, ()))
         if version != self.version:
             return ()
-        at, soles = (numbers[id(check.tally)] for check in checks), self._of_tallies
-        return tuple(
-            [soles.get(number) or self._of_tally(number, each) for number, each in zip(at, checks, strict=True)]
-        )
+        return tuple([self._of_own(each, numbers) for each in checks])
 
-    def _of_tally(self, number: int, check: Check) -> Check:
-        """The same check of this ledger's own tally."""
-        if isinstance(check, Apart | Welcome):
+    def _of_own(self, check: Check, numbers: Mapping[int, int]) -> Check:
+        """The same check of this ledger's own tallies; `numbers` has by identity those of the check's."""
+        number = numbers[id(check.tally)]
+        if not isinstance(check, Apart | Welcome):
+            return replace(check, tally=self._tallies[number])  # type: ignore[type-var]
+        if not check.less:
             return self._sole(number)
-        return replace(check, tally=self._tallies[number])  # type: ignore[type-var]
+        less = [numbers[id(each)] for each in check.less]
+        return self._welcome(number, less) if isinstance(check, Welcome) else self._apart(number, check.reach, less)
 
     def _sole(self, number: int) -> Check:
         """The check that says no more than its tally, of anti-affinity: one for all shapes that ask it."""
         found = self._of_tallies.get(number)
         if found is None:
             tally = self._tallies[number]
-            made = Welcome(tally) if isinstance(tally, Aversion) else Apart(cast(Presence, tally))
+            is_of_others = isinstance(tally, Aversion)
+            made = self._welcome(number) if is_of_others else self._apart(number, tally.reaches[0])
             found = self._of_tallies[number] = made
         return found
+
+    def _apart(self, number: int, reach: Reach, less: Iterable[int] = ()) -> Check:
+        tallies = cast(Sequence[Presence], self._tallies)
+        return Apart(tallies[number], reach, tuple([tallies[each] for each in less]))
+
+    def _welcome(self, number: int, less: Iterable[int] = ()) -> Check:
+        tallies, kindred = cast(Sequence[Aversion], self._tallies), self._of_base.get(number)
+        terms = kindred.tallies if kindred is not None else ()
+        return Welcome(tallies[number], tuple([tallies[each] for each in less]), terms)
 
     def expect(self, pods: Iterable[Pod]) -> None:
         """Know whom such pods would keep off before any is here: checks that are asked for from now on say so."""
@@ -366,6 +341,8 @@ class TopologyLedger:
         other._meant = list(self._meant)
         other._tally_index, other._class_index = self._tally_index.copy(), self._class_index.copy()
         other._averse_index = self._averse_index.copy()
+        other._of_base = {base: each.copy(other._tallies) for base, each in self._of_base.items()}
+        other._bases, other._base_index, other._alone = dict(self._bases), self._base_index.copy(), self._alone.copy()
         # They hold the tallies of this one, and are made of the others' when they are asked for.
         other._former = {id(tally): number for number, tally in enumerate(self._tallies)}, dict(self._checks)
         other._checks, other._of_tallies = {}, {}
@@ -385,7 +362,8 @@ class TopologyLedger:
         other.__dict__["_seen"] = domains, (*held, *(({}, ()) for _ in sites))
         other._tallies, other._meant, other._by_question, other._members = [], [], {}, []
         other._former, other._of_tallies = None, {}
-        other._tally_index, other._class_index, other._averse_index = _Index(), _Index(), _Index()
+        other._tally_index, other._class_index, other._averse_index = LabelIndex(), LabelIndex(), LabelIndex()
+        other._of_base, other._bases, other._base_index, other._alone = {}, {}, LabelIndex(), Counter()
         other._learn_classes()
         return other
 
@@ -418,29 +396,32 @@ class TopologyLedger:
         base: _Counts = {}
         for node, (findings, pods) in enumerate(self._seen[1]):
             for number, there in self._classes.together(findings, pods):
-                base.setdefault(number, {})[node] = there
+                at = base.setdefault(number, {})
+                at[node] = at.get(node, 0) + there
         self._base = base
         self._learn_classes()
         for change in self._log:
             self._apply(change, 1)
 
     def _number(self, pod: Pod) -> int:
-        number = self._classes.remembered(pod)
-        if number >= len(self._members):
+        held = self._classes.placed.get(id(pod))
+        if held is None:
+            held = self._classes.placed[id(pod)] = pod, self._classes.of(pod)
+        if held[1] >= len(self._members):
             self._learn_classes()
-        return number
+        return held[1]
 
     def _learn_classes(self) -> None:
         """Find the tallies of classes that are new."""
         for number in range(len(self._members), len(self._classes.all)):
             like = self._classes.all[number]
-            if like.labels:
-                # A class without any is meant only by selectors that ask for no label, which look at every class.
-                self._class_index.add(number, _with_keys(like.labels))
-            met = (each for each in self._tally_index.meeting(_with_keys(like.labels)) if self._is_in(number, each))
+            hooks = hooks_of(like, self._namespaces)
+            self._class_index.add(number, hooks)
+            met = (each for each in self._tally_index.meeting(hooks) if self._is_in(number, each))
             self._members.append(tuple(met))
-            aversions = tuple(self._aversion(like, term, self._classes.workloads[number]) for term in like.averse)
-            self._members[number] += aversions
+            workload = self._classes.workloads[number]
+            aversions = [each for term in like.averse for each in self._aversion(like, term, workload)]
+            self._members[number] += tuple(aversions)
             for each in aversions:
                 for node, pods in self._where(number):
                     self._tallies[each].add(node, pods)
@@ -463,16 +444,36 @@ class TopologyLedger:
         # What came and was undone leaves none behind, and a domain without pods cannot lose any.
         yield from ((node, pods) for node, pods in self._delta.get(number, {}).items() if pods)
 
-    def _aversion(self, like: Likeness, term: PodAffinityTerm, workload: str) -> int:
+    def _aversion(self, like: Likeness, term: PodAffinityTerm, workload: str) -> Iterator[int]:
+        """The numbers of the tallies of the term: its own, and that of all its kind where others may be of it."""
         reach = Reach.of(term, like.namespace, like.held(), is_of_new=False)
         question = ("aversion", term.key, reach)
-        if question not in self._by_question:
+        number = self._by_question.get(question)
+        if number is None:
             tally = Aversion(term.key, (reach,), self.domains.of(term.key), term=term, workload=workload)
-            self._averse_index.add(self._add(question, tally), self._rarest(reach, self._averse_index))
+            number = self._add(question, tally)
+            whole, less = reach.parted()
+            if less:
+                base = self._bases[number] = self._whole(term, whole, workload)
+                self._of_base[base].add(number, tally)
+            else:
+                self._averse_index.add(number, self._rarest(reach, self._averse_index))
             self.version += 1
+        yield number
+        if number in self._bases:
+            yield self._bases[number]
+
+    def _whole(self, term: PodAffinityTerm, whole: Reach, workload: str) -> int:
+        """The number of the tally of all terms that mean the same pods except for exceptions."""
+        question = ("aversions", term.key, whole)
+        if question not in self._by_question:
+            tally = Aversion(term.key, (whole,), self.domains.of(term.key), term=term, workload=workload)
+            number = self._add(question, tally)
+            self._of_base[number] = Kindred()
+            self._base_index.add(number, self._rarest(whole, self._base_index))
         return self._by_question[question]
 
-    def _rarest(self, reach: Reach, index: _Index) -> tuple[tuple[str, str], ...]:
+    def _rarest(self, reach: Reach, index: LabelIndex) -> tuple[tuple[str, str], ...]:
         """The labels by which the fewest pods, and others that look for pods, are known."""
 
         def known(hooks: tuple[tuple[str, str], ...]) -> tuple[int, int]:
@@ -519,15 +520,47 @@ class TopologyLedger:
         for term in wish.near:
             # Each for itself: no one pod need meet two preferences.
             yield self._together((term,), like)
-        for term in (*spec.pod_anti_affinity.required, *wish.away):
-            reach = Reach.of(term, like.namespace, labels, is_of_new=True)
-            found = Presence(term.key, (reach,), self.domains.of(term.key))
-            question = ("presence", term.key, reach)
-            self._tally(question, found)
-            yield self._sole(self._by_question[question])
-        for number in self._averse_index.meeting(_with_keys(like.labels)):
-            if self._is_meant(of_class, number):
-                yield self._sole(number)
+        for term in spec.pod_anti_affinity.required:
+            yield self._away(term.key, Reach.of(term, like.namespace, labels, is_of_new=True))
+        for term in wish.away:
+            yield self._away_alone(term.key, Reach.of(term, like.namespace, labels, is_of_new=True))
+        yield from self._unwelcoming(of_class, like)
+
+    def _away_alone(self, key: str, reach: Reach) -> Check:
+        reach = reach.settled()
+        question = ("presence", key, reach)
+        self._tally(question, Presence(key, (reach,), self.domains.of(key)))
+        return self._sole(self._by_question[question])
+
+    def _away(self, key: str, reach: Reach) -> Check:
+        """The check of a term of the pod's own; of many that differ in their exceptions alone by what they share."""
+        reach = reach.settled()
+        whole, less = reach.parted()
+        if not less or ("presence", key, reach) in self._by_question:
+            return self._away_alone(key, reach)
+        self._alone[key, whole] += 1
+        if self._alone[key, whole] <= FEW:
+            return self._away_alone(key, reach)
+        numbers = []
+        for each in (whole, *less):
+            self._away_alone(key, each)
+            numbers.append(self._by_question["presence", key, each])
+        return self._apart(numbers[0], reach, numbers[1:])
+
+    def _unwelcoming(self, of_class: int, like: Likeness) -> Iterator[Check]:
+        """The checks of terms of others that mean pods of the class."""
+        labels = hooks_of(like, self._namespaces)
+        alone = [each for each in self._averse_index.meeting(labels) if self._is_meant(of_class, each)]
+        together = []
+        for base in (each for each in self._base_index.meeting(labels) if self._is_meant(of_class, each)):
+            kindred = self._of_base[base]
+            passed = kindred.leaving_out(labels)
+            if len(kindred.numbers) - len(passed) <= FEW:
+                alone += [number for number in kindred.numbers if number not in passed]
+            else:
+                together.append(self._welcome(base, sorted(passed)) if passed else self._sole(base))
+        yield from map(self._sole, sorted(alone))
+        yield from together
 
     def _spread(self, constraint: TopologySpreadConstraint, rule: NodeRule, reach: Reach) -> Spread:
         question = ("spread", rule, constraint.key, reach)

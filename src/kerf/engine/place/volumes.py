@@ -43,20 +43,31 @@ _NO_ZONE = Requirements([Requirement.of(ZONE, "DoesNotExist"), Requirement.of(RE
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What one claim asks: a term that holds of nodes there are, one of new nodes, and what is attached for it."""
+    """What one claim asks: a term that holds of nodes there are, one of new nodes, and what is attached for it.
+
+    `moved` is in the place of `new` for a pod that runs now and is made again elsewhere; None where that is the same.
+    """
 
     there: Terms = (ANYTHING,)
     new: Terms = (ANYTHING,)
     driver: str = ""
     volume: str = ""
     waiting: WaitingClaim | None = None
+    moved: Terms | None = None
+
+    def on_new(self, *, is_moved: bool) -> Terms:
+        """What a node to be bought must have."""
+        return self.new if self.moved is None or not is_moved else self.moved
 
 
 class Volumes:
-    """Looks up what pods mount. Linear in the pods with claims of the snapshot, once, and then in those asked for."""
+    """Looks up what pods mount. Linear in the pods with claims of the snapshot, once, and then in those asked for.
 
-    def __init__(self, snapshot: ClusterSnapshot) -> None:
-        self._snapshot = snapshot
+    `passed_over` are pods that wait and come after all others with a claim which one pod alone may use.
+    """
+
+    def __init__(self, snapshot: ClusterSnapshot, passed_over: frozenset[str] = frozenset()) -> None:
+        self._snapshot, self._passed_over = snapshot, passed_over
         self._held: dict[str, _Held | Cause] = {}
         # Shapes compare specs by identity first. The spec before is kept beside: an identity is free once it is gone.
         self._specs: dict[tuple[int, Mounts], tuple[PodSpec, PodSpec]] = {}
@@ -121,7 +132,7 @@ class Volumes:
         if isinstance(shared, Cause):
             return shared
         there = _combined([shared, *(each.there for each in held if each.waiting is None)])
-        new = _combined([each.new for each in held])
+        new = _combined([each.on_new(is_moved=is_moved) for each in held])
         if isinstance(there, Cause):
             return there
         if isinstance(new, Cause):
@@ -182,7 +193,19 @@ class Volumes:
         if found is None:
             is_assumed = self._snapshot.assume_node_classes and not self._snapshot.volumes
             return _Held() if is_assumed else ClaimUnusable(name, ClaimProblem.VOLUME_MISSING, volume)
-        return _Held(_terms_there(found), _terms_new(found), found.driver, _volume_of(claim))
+        again = _terms_again(found)
+        new = _terms_new(found) if self._stands(found) else again
+        return _Held(_terms_there(found), new, found.driver, _volume_of(claim), moved=again)
+
+    def _stands(self, volume: PersistentVolume) -> bool:
+        """Whether the node is there and stays of which it is a part: then it is not made again on another one."""
+        named = (term[HOSTNAME].values for term in volume.terms if HOSTNAME in term)
+        return volume.is_local and any(not values.isdisjoint(self._hosts) for values in named)
+
+    @cached_property
+    def _hosts(self) -> frozenset[str]:
+        nodes = (each for each in self._snapshot.nodes if each.node is not None and not each.is_deleting)
+        return frozenset(each.labels.get(HOSTNAME, each.name) for each in nodes)
 
     def _to_be_bound(self, claim: PersistentVolumeClaim) -> _Held | Cause:
         """A claim whose volume is still to be found or made."""
@@ -235,7 +258,7 @@ class Volumes:
         own: Counter[str] = Counter()
         shared: set[tuple[str, str]] = set()
         for pod in node.pods:
-            if pod.spec.claims or pod.spec.claim_templates:
+            if (pod.spec.claims or pod.spec.claim_templates) and not pod.is_ended:
                 for driver, volume in self._attached_by(pod):
                     if self._users[volume] > 1:
                         shared.add((driver, volume))
@@ -267,7 +290,7 @@ class Volumes:
     @cached_property
     def _pods(self) -> tuple[Pod, ...]:
         """Those with claims: bound ones, then those that wait, in the order of the queue as far as it is known."""
-        bound = (pod for node in self._snapshot.nodes for pod in node.pods)
+        bound = (pod for node in self._snapshot.nodes for pod in node.pods if not pod.is_ended)
         waiting = sorted(self._snapshot.pending, key=lambda pod: (-pod.spec.priority, pod.created_s, pod.key))
         return tuple(pod for pods in (bound, waiting) for pod in pods if pod.spec.claims or pod.spec.claim_templates)
 
@@ -280,7 +303,7 @@ class Volumes:
     def _first_users(self) -> dict[str, str]:
         """Who has each claim that only one pod may use, by its key: a pod that runs, else the first to wait."""
         found: dict[str, str] = {}
-        for pod in self._pods:
+        for pod in sorted(self._pods, key=lambda pod: pod.key in self._passed_over):
             for claim in self._claims(pod):
                 if claim.is_of_one_pod:
                     found.setdefault(claim.key, pod.key)
@@ -299,7 +322,17 @@ class Volumes:
 
     @cached_property
     def _shared(self) -> SharedClaims:
-        return SharedClaims(self._unmade(pod) for pod in self._pods if not pod.node_name)
+        users = [tuple(self._unmade(pod)) for pod in self._pods if not pod.node_name]
+        return SharedClaims(users, frozenset(filter(self._is_of_a_node, {claim for each in users for claim in each})))
+
+    def _is_of_a_node(self, key: str) -> bool:
+        """Whether the volume of a claim that waits will be a part of a node: where all that it may take are."""
+        claim = self._snapshot.volume_claims[key]
+        found = self._class_of(claim.storage_class)
+        if found is None or found.provisioner != NO_PROVISIONER:
+            return False
+        terms = [term for volume in self._free.of(claim, found.name) for term in volume.terms or (ANYTHING,)]
+        return bool(terms) and all(HOSTNAME in term for term in terms)
 
     def _unmade(self, pod: Pod) -> Iterator[str]:
         """The keys of its claims that others may have as well, and whose volume is made in the zone of the first."""
@@ -351,11 +384,14 @@ def _terms_there(volume: PersistentVolume) -> Terms:
 
 
 def _terms_new(volume: PersistentVolume) -> Terms:
-    """A node to be bought has a zone, and a name that no volume knows: a local one does not follow its pod there."""
-    terms = (term.intersect(volume.zones) for term in volume.terms or (ANYTHING,))
-    if volume.is_local:
-        terms = (term.without((HOSTNAME,)) for term in terms)
-    return tuple(dict.fromkeys(terms))
+    """A node to be bought has a zone, and a name that no volume knows."""
+    return tuple(dict.fromkeys(term.intersect(volume.zones) for term in volume.terms or (ANYTHING,)))
+
+
+def _terms_again(volume: PersistentVolume) -> Terms:
+    """The same of a local volume that is made again where its pod goes, as Karpenter plans (`volumetopology.go`)."""
+    terms = _terms_new(volume)
+    return tuple(dict.fromkeys(term.without((HOSTNAME,)) for term in terms)) if volume.is_local else terms
 
 
 def _all_within(terms: Terms, zone: Requirements) -> Terms:

@@ -52,7 +52,7 @@ class Again:
 
     @cached_property
     def _left(self) -> frozenset[str]:
-        return _left_of(self.made)
+        return self.made.left
 
     def used(self, pool: str) -> Resources:
         """What the pool counts against its limits with all that is bought."""
@@ -109,7 +109,7 @@ class Question:
     @cached_property
     def refused(self) -> frozenset[str]:
         """The keys of all pods that the decision gives no place. Linear in them."""
-        return _left_of(self.decision)
+        return self.decision.left
 
     @property
     def has_placed(self) -> bool:
@@ -173,7 +173,7 @@ class Question:
 
     def _again(self, made: Decision) -> Again:
         lost = losers(made, self.decision if self.first is None else self.first, self._keys)
-        return Again(made, len(self._keys - _left_of(made)), _pace(made, self._keys), lost)
+        return Again(made, len(self._keys - made.left), _pace(made, self._keys), lost)
 
 
 def _as_manifest(spec: PodSpec, held: PodSpec) -> PodSpec:
@@ -189,16 +189,7 @@ def _as_manifest(spec: PodSpec, held: PodSpec) -> PodSpec:
 
 def losers(made: Decision, before: Decision, asked: frozenset[str]) -> tuple[str, ...]:
     """The pods, but those that were asked for, that have a place in the decision before and none in this one."""
-    return tuple(sorted(key for key in _left_of(made) - _left_of(before) - asked if not is_virtual(key)))
-
-
-def _left_of(made: Decision) -> frozenset[str]:
-    left = (refusal for refusal in made.refusals if not _is_paced(refusal.innermost.cause))
-    return frozenset(pod.key for refusal in left for pod in refusal.pods)
-
-
-def _is_paced(cause: object) -> bool:
-    return isinstance(cause, Paced)
+    return tuple(sorted(key for key in made.left - before.left - asked if not is_virtual(key)))
 
 
 def _pace(made: Decision, keys: Iterable[str]) -> str:

@@ -156,8 +156,9 @@ def _what_is_missing(cause: Cause, question: Question) -> str:
             return f"both must agree on zone, labels, volumes and neighbours{in_vain.format('makes them')}"
         case NotNear() | NoRoomBeside():
             return f"where such pods are there is no room for it{in_vain.format('makes any')}"
-        case SharedElsewhere(claim=claim):
-            return f"all pods with claim {claim} must be able to run in one zone{in_vain.format('lets them')}"
+        case SharedElsewhere(claim=claim, key=key):
+            where = "on one node" if key == HOSTNAME else "in one zone"
+            return f"all pods with claim {claim} must be able to run {where}{in_vain.format('lets them')}"
         case NoTopologyLabel(key=key):
             return f"no NodePool gives its nodes the label {key}"
     return "Kerf found no change that places it" if in_vain else ""
