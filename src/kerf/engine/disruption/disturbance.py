@@ -7,6 +7,7 @@ worked for nothing so far.
 
 from collections.abc import Iterable
 
+from kerf.model.placeholders import is_virtual
 from kerf.model.pods import Pod
 
 MILLION = 1_000_000
@@ -38,6 +39,9 @@ def of_eviction(pod: Pod) -> int:
 
 def lost_s(pod: Pod, now_s: float) -> float:
     """Seconds of the pod's work that its move throws away."""
+    if is_virtual(pod.key):
+        # No work is lost where room is kept elsewhere.
+        return 0.0
     serves = pod.owner is not None and pod.owner.kind in _MAKES_AGAIN
     return _RESTART_S if serves else _RESTART_S + max(0.0, now_s - pod.created_s)
 

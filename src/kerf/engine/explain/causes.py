@@ -42,6 +42,7 @@ _KEEPERS = {
     Keeper.RUN: "CronJob",
     Keeper.REQUEST: "ProvisioningRequest",
     Keeper.CHECK: "ProvisioningRequest",
+    Keeper.BUFFER: "CapacityBuffer",
 }
 _GPU_HOUR = 36_000_000
 _OF_DEVICES = ("GPU", "MiB", "cores")
@@ -332,6 +333,26 @@ def _(cause: causes.TemplateMissing) -> str:
 @words.register
 def _(cause: causes.TemplateInvalid) -> str:
     return f"PodTemplate {cause.template}: {cause.problem}"
+
+
+@words.register
+def _(cause: causes.ScalableMissing) -> str:
+    return f"there is no {cause.scalable}"
+
+
+@words.register
+def _(cause: causes.ScalableUnknown) -> str:
+    return f"pods of {cause.kind} are not known: scalableRef may name a Deployment, ReplicaSet or StatefulSet of apps"
+
+
+@words.register
+def _(cause: causes.ScalableInvalid) -> str:
+    return f"{cause.scalable}: {cause.problem}"
+
+
+@words.register
+def _(cause: causes.NothingNamed) -> str:
+    return "it names neither a podTemplateRef nor a scalableRef"
 
 
 @words.register
