@@ -30,7 +30,7 @@ from kerf.ports import Conflict, NotFound
 from kerf.state import ClusterState
 
 _AGAIN_S = 30.0
-"""Karpenter's: so often a buffer is looked at while nothing is told."""
+"""Karpenter's: so often a buffer is looked at."""
 _MOST_ASKED = 100
 """Workloads that are asked for in one pass; the others come with the next ones."""
 
@@ -50,7 +50,7 @@ class CapacityBuffers:
         # How many decisions in a row did not hold.
         self._dropped = 0
         # The version of the state for which all statuses were written.
-        self._told = -1
+        self._reported = -1
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """One key: buffers and templates that change, nodes that come up or go."""
@@ -71,7 +71,7 @@ class CapacityBuffers:
         are_all_asked = await self._look_up(kept, now_s)
         if not kept:
             return DONE
-        if not self._writes or self._told == self._state.version:
+        if not self._writes or self._reported == self._state.version:
             return Result(_AGAIN_S if are_all_asked else self._settings.batch_idle_s)
         version = self._state.version
         waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
@@ -87,7 +87,7 @@ class CapacityBuffers:
         changed = [(each, status) for each, status in statuses if status != each.buffer.status]
         for each, status in changed:
             await self._write(each, status)
-        self._told = version if not changed else -1
+        self._reported = version if not changed else -1
         return Result(_AGAIN_S if are_all_asked else self._settings.batch_idle_s)
 
     async def _look_up(self, kept: Iterable[CapacityBuffer], now_s: float) -> bool:
@@ -127,7 +127,7 @@ class CapacityBuffers:
             written = replace(buffer, status=status)
             self._state.note(await self._ports.writer.update_capacity_buffer_status(written))
         except (Conflict, NotFound):
-            # Another has written, or it is gone: the watch tells, and brings us back.
+            # Another has written, or it is gone: the watch says so, and brings us back.
             return
         for condition in status.conditions:
             held = buffer.status.condition(condition.type)

@@ -169,7 +169,7 @@ class Provisioning:
         # Only now: a decision that could not be carried out is to be made again.
         # What waits for its pool's pace comes with time alone.
         self._planned = None if decision.is_paced or part.left else made_from
-        # What a buffer names to be scaled is asked for, and not told.
+        # What a buffer names to be scaled is asked for, not followed.
         self._waits_for_windows = _is_only_held(decision) and not decision.unmet_floors and not self._buffers()
         self._seeks_room = decision.seeks_room
         self._decision = decision

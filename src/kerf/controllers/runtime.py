@@ -38,7 +38,7 @@ class Ports:
     """Everything the controllers may touch.
 
     `usage` is None where nothing says what is used, `node_classes` where the provider has no kind of its own,
-    `scalables` where nobody can be asked for workloads.
+    `scalables` where workloads cannot be asked for.
     """
 
     clock: Clock

@@ -17,7 +17,7 @@ READY_FOR_PROVISIONING, PROVISIONING, LIMITED = "ReadyForProvisioning", "Provisi
 TEMPLATE_NOT_FOUND, SCALABLE_NOT_FOUND = "PodTemplateNotFound", "ScalableRefNotFound"
 RESOLUTION_FAILED, LIMITED_BY_QUOTAS = "ResolutionFailed", "LimitedByQuotas"
 PROBLEMS = frozenset({TEMPLATE_NOT_FOUND, SCALABLE_NOT_FOUND, RESOLUTION_FAILED, LIMITED_BY_QUOTAS})
-"""Reasons of conditions that somebody has to do something about."""
+"""Reasons of conditions that a user has to do something about."""
 SCALABLE_KINDS = ("Deployment", "ReplicaSet", "StatefulSet")
 """What a `scalableRef` may name, of the group `apps`."""
 SCALABLE_GROUP = "apps"
@@ -138,7 +138,7 @@ class CapacityBuffer:
         """For how many pods room is to be kept, each with these requests; `scale` is what `scalable` is to have.
 
         The larger of `replicas` and the percentage, rounded up; at most what the limits hold; the limits alone where
-        neither is given. As Karpenter, but for a percentage of nothing: that is nothing there, too, where limits are
+        neither is given. As Karpenter, except for a percentage of nothing: that is nothing, also where limits are
         given. A limit of what no pod asks limits nothing.
         """
         asked = [] if self.replicas is None else [self.replicas]

@@ -465,6 +465,14 @@ class NothingNamed(Cause):
     """A CapacityBuffer names neither a PodTemplate nor anything to be scaled."""
 
 
+@dataclass(frozen=True, slots=True)
+class StrategiesIgnored(Cause):
+    """CapacityBuffers of other strategies than the one that Kerf follows: no room is kept for them."""
+
+    buffers: tuple[Name, ...]
+    followed: Name
+
+
 # Room that is kept for fewer pods than it was asked for.
 
 

@@ -397,7 +397,7 @@ def request_changed(request: str, condition: Condition) -> Occurrence:
 
 
 def buffer_changed(buffer: str, condition: Condition) -> Occurrence:
-    """The room of a CapacityBuffer is there, is not, or cannot be told; once for each reason."""
+    """The room of a CapacityBuffer is there, is not, or cannot be known; once for each reason."""
     is_wrong = condition.reason in BUFFER_PROBLEMS
     dedupe = ("CapacityBuffer", buffer, condition.type, condition.status, condition.reason)
     return Occurrence(

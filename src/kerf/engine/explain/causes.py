@@ -351,6 +351,14 @@ def _(cause: causes.ScalableInvalid) -> str:
 
 
 @words.register
+def _(cause: causes.StrategiesIgnored) -> str:
+    number = len(cause.buffers)
+    named = f"{number} CapacityBuffers ({some(cause.buffers)}) are"
+    named = f"CapacityBuffer {cause.buffers[0]} is" if number == 1 else named
+    return f"{named} of another strategy than {cause.followed}: no room is kept"
+
+
+@words.register
 def _(cause: causes.NothingNamed) -> str:
     return "it names neither a podTemplateRef nor a scalableRef"
 

@@ -1,14 +1,14 @@
 """Room that CapacityBuffers keep free: virtual pods that come after all others, as many as there is room for.
 
-They are planned anew in every decision. A pod that exists and comes takes of the same free room first, and what the
-buffer then lacks is bought again. No pod is told to leave for one of them.
+Every decision plans them again. A pod that exists and comes takes of the same free room first, and what the
+buffer then lacks is bought again. No pod has to leave for one of them.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from kerf.engine.headroom.grants import Grants
-from kerf.model.capacitybuffers import LEAST_PRIORITY, CapacityBuffer, Scalable
+from kerf.model.capacitybuffers import ACTIVE, LEAST_PRIORITY, CapacityBuffer, Scalable
 from kerf.model.causes import (
     Cause,
     Name,
@@ -17,6 +17,7 @@ from kerf.model.causes import (
     ScalableInvalid,
     ScalableMissing,
     ScalableUnknown,
+    StrategiesIgnored,
     TemplateInvalid,
     TemplateMissing,
 )
@@ -62,6 +63,12 @@ def buffered(snapshot: ClusterSnapshot, grants: Grants | None = None) -> tuple[B
     scalables = {each.key: each for each in snapshot.scalables}
     kept.sort(key=lambda each: (each.created_s, each.key))
     return tuple(_buffered(each, templates, scalables, grants) for each in kept)
+
+
+def ignored(snapshot: ClusterSnapshot) -> StrategiesIgnored | None:
+    """The buffers of other strategies; None where there is none."""
+    found = tuple(Name(each.key) for each in snapshot.capacity_buffers if not each.is_ours)
+    return StrategiesIgnored(found, Name(ACTIVE)) if found else None
 
 
 def _buffered(
