@@ -15,6 +15,7 @@ from kerf.engine.disruption.keeping import Fates
 from kerf.engine.disruption.standing import standing
 from kerf.engine.explain.disruption import keeping_text
 from kerf.engine.explain.plan import explain
+from kerf.engine.study.steps import steps
 from kerf.engine.world import World
 from kerf.model.capacitybuffers import CapacityBuffer
 from kerf.model.nodeclaim import DRIFTED, TRUE, Condition
@@ -175,3 +176,13 @@ def test_its_pods_are_on_their_nodes_with_their_slices() -> None:
     assert [2 * 8192] == [each.used_memory_mib for each in held.nodes[0].devices]
     assert ["a", "a"] == [pod.node_name for pod in held.nodes[0].pods]
     assert () == held.capacity_buffers
+
+
+def test_what_would_be_done_step_by_step_keeps_the_room() -> None:
+    """`kerf plan --consolidate`: a cheaper node for the buffer, counted as no pod that moves, and then nothing more."""
+    given = world([ours("big", **LARGE), ours("b")], [on("b", "y", cpu=3, uid="y")], cpu=2)
+    (found,) = steps(given)
+
+    assert (["big"], 0) == ([each.node for each in found.command.deletions], found.moved)
+    assert ["m5.xlarge"] == [each.offering.instance_type for each in found.command.launches]
+    assert [] == list(steps(world([ours("a")])))
