@@ -27,6 +27,7 @@ WEB = ScalableRef("apps", "Deployment", "web")
         pytest.param({"replicas": 3, "limits": {"nvidia.com/gpu": 1}}, None, 3, id="and limit nothing"),
         pytest.param({"percentage": 20, "limits": {"cpu": 5000}}, 0, 0, id="a share of nothing"),
         pytest.param({"replicas": 0}, None, 0, id="none"),
+        pytest.param({"limits": {"cpu": 10**15}}, None, 2**31 - 1, id="no more than a status can say"),
         pytest.param({}, 3, 0, id="nothing said"),
     ],
 )

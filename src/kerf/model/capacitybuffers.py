@@ -21,6 +21,8 @@ PROBLEMS = frozenset({TEMPLATE_NOT_FOUND, SCALABLE_NOT_FOUND, RESOLUTION_FAILED,
 SCALABLE_KINDS = ("Deployment", "ReplicaSet", "StatefulSet")
 """What a `scalableRef` may name, of the group `apps`."""
 SCALABLE_GROUP = "apps"
+MOST_REPLICAS = 2**31 - 1
+"""What a field of 32 bits holds: limits may be a number of small pods that is larger."""
 LEAST_PRIORITY = -(2**31)
 """Of the pods that stand for a buffer: no pod that exists comes after them."""
 
@@ -146,5 +148,5 @@ class CapacityBuffer:
             asked.append(-(-scale * self.percentage // 100))
         held = [limit // requests[name] for name, limit in (self.limits or {}).items() if requests.get(name, 0) > 0]
         if not asked:
-            return max(0, min(held, default=0))
-        return max(0, min([max(asked), *held]))
+            return max(0, min([*held, MOST_REPLICAS])) if held else 0
+        return max(0, min([max(asked), *held, MOST_REPLICAS]))
