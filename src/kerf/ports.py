@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from kerf.errors import ApiError
+from kerf.model.capacitybuffers import CapacityBuffer, Scalable
 from kerf.model.constraints import Taint
 from kerf.model.events import Occurrence
 from kerf.model.nodeclaim import Condition, NodeClaim
@@ -64,6 +65,16 @@ class KubeReader(Protocol):
         ...
 
 
+class Scalables(Protocol):
+    """Workloads that CapacityBuffers name: asked for, not followed. A cluster has thousands, and buffers name a few."""
+
+    async def scalable(self, namespace: str, kind: str, name: str) -> Scalable | None:
+        """A Deployment, StatefulSet or ReplicaSet as it is now; None where there is none. Raises ApiError, and
+        DecodeError where it cannot be read.
+        """
+        ...
+
+
 class KubeWriter(Protocol):
     """The verbs of the controllers. Each is one call, safe to repeat; each raises NotFound, Conflict or ApiError."""
 
@@ -111,6 +122,10 @@ class KubeWriter(Protocol):
 
     async def update_provisioning_request_status(self, request: ProvisioningRequest) -> ProvisioningRequest:
         """Write the conditions as they are in `request`. Raises Conflict on an old version."""
+        ...
+
+    async def update_capacity_buffer_status(self, buffer: CapacityBuffer) -> CapacityBuffer:
+        """Write the status as it is in `buffer`. Raises Conflict on an old version."""
         ...
 
     async def open_gates(self, pod: Pod, gates: Sequence[str], annotations: Mapping[str, str]) -> None:

@@ -255,6 +255,15 @@ def ask(site: Cluster) -> None:
     site.until(lambda: (site.plane.get("ProvisioningRequest", "small", "default") or {}).get("status"), "it is told")
 
 
+def keep(site: Cluster) -> None:
+    """CapacityBuffers of workloads of each kind, none of which is there: they keep no node and say so."""
+    head = {"apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer"}
+    for kind in ("Deployment", "ReplicaSet", "StatefulSet"):
+        spec = {"scalableRef": {"apiGroup": "apps", "kind": kind, "name": "none"}, "replicas": 1}
+        site.plane.apply([{**head, "metadata": {"name": kind.lower(), "namespace": "default"}, "spec": spec}])
+    site.until(lambda: all(each.get("status") for each in site.plane.list("CapacityBuffer")), "each says so")
+
+
 def inquire(release: Release, replica: Replica) -> None:
     """A person asks for the last decisions, with a token of the account that may."""
     (account,) = [each for each in release.chart.of_kind("ServiceAccount") if "-decisions" in each["metadata"]["name"]]
@@ -298,7 +307,7 @@ def releases(binaries: Binaries) -> Iterator[dict[str, Release]]:
         first, looker = acting.start("kerf-0"), watching.start("shadow-0")
         site.until(lambda: 1 == first.metric("kerf_leading"), "the first leads")
         second = acting.start("kerf-1")
-        for act in (learn, grow, lose, turn, ask, shrink):
+        for act in (learn, grow, lose, turn, ask, keep, shrink):
             act(site)
         inquire(acting, first)
         inquire(watching, looker)

@@ -15,6 +15,7 @@ from kerf.kube.resources import LEASES, NAMESPACES, NODES, PODS, Access
 from kerf.kube.writer import KubeWriter
 from kerf.manifests.decode import decode_object
 from kerf.model import events
+from kerf.model.capacitybuffers import BufferStatus, CapacityBuffer
 from kerf.model.constraints import Taint
 from kerf.model.nodeclaim import Condition, NodeClaim
 from kerf.model.nodes import Node, reservation
@@ -296,7 +297,7 @@ def test_kubectl_describe_shows_the_events_of_that_very_object(site: Site) -> No
 
 def test_every_access_is_used_and_nothing_else_is_granted(site: Site) -> None:
     """The audit log of one life of everything shows what writer and recorder declare; other calls are forbidden."""
-    pod, window, request = site.pod(), a_window_of(site), a_request_of(site)
+    pod, window, request, buffer = site.pod(), a_window_of(site), a_request_of(site), a_buffer_of(site)
 
     async def act(client: KubeClient) -> None:
         writer, recorder = KubeWriter(client), KubeRecorder(client, Noon(), lambda kind, key: pod.uid)
@@ -311,6 +312,7 @@ def test_every_access_is_used_and_nothing_else_is_granted(site: Site) -> None:
         closed = await writer.update_window_status(replace(window, status=replace(window.status, phase="Closed")))
         await writer.update_window_finalizers(replace(closed, finalizers=("kerf.dev/eviction",)))
         await writer.update_provisioning_request_status(replace(request, conditions=(READY,)))
+        await writer.update_capacity_buffer_status(replace(buffer, status=BufferStatus(3, conditions=(READY,))))
         await writer.annotate_node_pool(site.name, {"a": "1"})
         await writer.annotate_pod(pod, PIN)
         await writer.tolerate(pod, reservation(site.name))
@@ -337,6 +339,17 @@ def a_window_of(site: Site) -> CapacityWindow:
     site.plane.apply([{"apiVersion": version, "kind": "CapacityWindow", "metadata": {"name": site.name}, "spec": spec}])
     value = decode_object(site.raw("CapacityWindow"))
     assert isinstance(value, CapacityWindow)
+    return value
+
+
+def a_buffer_of(site: Site) -> CapacityBuffer:
+    """A CapacityBuffer of our name, as it is stored."""
+    metadata = {"name": site.name, "namespace": site.name}
+    spec = {"podTemplateRef": {"name": "none"}, "replicas": 1}
+    version = "autoscaling.x-k8s.io/v1beta1"
+    site.plane.apply([{"apiVersion": version, "kind": "CapacityBuffer", "metadata": metadata, "spec": spec}])
+    value = decode_object(site.raw("CapacityBuffer"))
+    assert isinstance(value, CapacityBuffer)
     return value
 
 

@@ -62,6 +62,15 @@ def test_the_tier_follows_from_owner_and_class(tier: Tier, given: dict[str, Any]
     assert tier is tier_of(a_pod(**given))
 
 
+def test_in_a_tier_the_least_priority_goes_first() -> None:
+    """As kubelet ends the pods of a node that is shut down; of equals by their names. Tiers come before priorities."""
+    pods = [a_pod("b", priority=10), a_pod("a", priority=10), a_pod("c", priority=-5), a_pod("d", priority=100)]
+    drain = drain_of([a_pod("e", priority=-100, **DAEMON), *pods], NO_BUDGETS, NOON_S)
+
+    assert ["c", "a", "b", "d"] == [pod.name for pod in drain.evictable]
+    assert ["c", "a", "b", "d", "e"] == [each.pod.name for each in drain.awaited]
+
+
 def test_only_the_first_tier_is_evicted() -> None:
     """In the order of names; the others wait for it, whatever holds them."""
     pods = [a_pod("d", **DAEMON), a_pod("b"), a_pod("a"), a_pod("c", annotations=PROTECTED, **CRITICAL)]

@@ -144,7 +144,7 @@ def known(schema: Schema | None, path: str = "") -> Iterator[str]:
 
 def test_the_definitions_come_in_the_order_of_their_files() -> None:
     """So that a listing of them is the same bytes everywhere."""
-    expected = ["karpenter.kwok.sh_kwoknodeclasses.yaml"]
+    expected = ["autoscaling.x-k8s.io_capacitybuffers.yaml", "karpenter.kwok.sh_kwoknodeclasses.yaml"]
     expected += [f"karpenter.sh_{plural}.yaml" for plural in ("nodeclaims", "nodeoverlays", "nodepools")]
     expected += ["kerf.dev_capacitywindows.yaml"]
 

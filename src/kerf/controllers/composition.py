@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kerf.config import Settings
 from kerf.controllers.actuator import Actuator
+from kerf.controllers.capacitybuffers import CapacityBuffers
 from kerf.controllers.cloudloops import CloudLoops
 from kerf.controllers.conditions import Consolidatable, OverlayStatus, PodEvents, PoolStatus
 from kerf.controllers.disruption import DisruptionController
@@ -76,6 +77,7 @@ def compose(
             provisioning,
             LastWord(state, ports, provisioning.expectations, settings),
             ProvisioningRequests(state, ports, book, settings),
+            CapacityBuffers(state, ports, book, settings),
             DisruptionController(state, ports, book, actuator, settings),
             Replacing(state, ports, book, actuator, settings),
             Expiration(state, ports, actuator),
@@ -94,6 +96,7 @@ def compose(
     def dry_run() -> tuple[Controller, ...]:
         return (
             Provisioning(state, beside, book, shadow, settings),
+            CapacityBuffers(state, beside, book, settings, writes=False),
             DisruptionController(state, beside, book, shadow, settings),
             UsageHistory(state, beside, usage, settings, writes=False),
             ShadowComparison(state, beside, book, shadow_book or ShadowBook(), options_of(settings)),

@@ -33,6 +33,7 @@ from kerf.engine.place.shapes import queue_order
 from kerf.engine.portion import Portion
 from kerf.engine.world import World
 from kerf.model import events
+from kerf.model.capacitybuffers import CapacityBuffer
 from kerf.model.causes import RoomLimited
 from kerf.model.cronjobs import CronJob
 from kerf.model.groups import PodGroup
@@ -86,6 +87,8 @@ class Provisioning:
         self._replaced: frozenset[str] = frozenset()
         # How many decisions in a row did not hold.
         self._dropped = 0
+        # When this life began to decide.
+        self._began_s: float | None = None
         # The last decision; None once nothing waits.
         self._decision: Decision | None = None
         # What plans depend on of each window, as it was told last.
@@ -99,7 +102,7 @@ class Provisioning:
         if isinstance(value, Pod):
             was_waiting = isinstance(previous, Pod) and is_provisionable(previous)
             is_new = is_provisionable(value) and not was_waiting
-            is_room = _moved(event, value, previous) and (self._seeks_room or self._keeps_warm())
+            is_room = _moved(event, value, previous) and (self._seeks_room or self._keeps_warm() or self._buffers())
             return (_WAITING,) if is_new or is_room else ()
         if isinstance(value, NodeClaim):
             # A claim that goes takes the places of the pods it was bought for along; one that is up has room.
@@ -107,6 +110,10 @@ class Provisioning:
             return (_WAITING,) if value.is_deleting or isinstance(event, Deleted) or is_up else ()
         if isinstance(value, CronJob | PodGroup | PodTemplate | ProvisioningRequest):
             return (_WAITING,)
+        if isinstance(value, CapacityBuffer):
+            # What is written of it ourselves is no news.
+            is_same = isinstance(previous, CapacityBuffer) and previous.asks_as(value)
+            return () if is_same and not isinstance(event, Deleted) else (_WAITING,)
         if isinstance(value, CapacityWindow):
             return (_WAITING,) if self._is_turned(event, value) else ()
         if not isinstance(value, NodePool) or (isinstance(previous, NodePool) and is_read_alike(value, previous)):
@@ -122,7 +129,7 @@ class Provisioning:
         going = leaving_pods(self._state.snapshot(now, ()))
         leaving, interrupted = tuple(pod for pod, _ in going), _interrupted(going)
         runs, self._turns_s = self._runs(now)
-        is_asked = self._keeps_warm() or self._books() or bool(self._lacking())
+        is_asked = self._keeps_warm() or self._books() or self._buffers() or bool(self._lacking())
         if not waiting and not leaving and not runs and not is_asked:
             self._window, self._decision, self._tried = _Window(), None, frozenset()
             _measure(())
@@ -131,6 +138,10 @@ class Provisioning:
         if not leaving and not runs and not is_asked and self._outsized.are_all(waiting, now):
             self._window = _Window()
             return self._at_turn(Result(self._settings.replan_s), now)
+        self._began_s = now if self._began_s is None else self._began_s
+        if self._buffers() and not waiting and not leaving and now < self._began_s + self._settings.batch_idle_s:
+            # What an earlier life has left half done is put right first: a node that it has closed has room again.
+            return Result(self._began_s + self._settings.batch_idle_s - now)
         still_open_s = self._still_open_s((*waiting, *leaving), now)
         if still_open_s > 0 and interrupted <= self._replaced:
             return Result(still_open_s)
@@ -158,7 +169,8 @@ class Provisioning:
         # Only now: a decision that could not be carried out is to be made again.
         # What waits for its pool's pace comes with time alone.
         self._planned = None if decision.is_paced or part.left else made_from
-        self._waits_for_windows = _is_only_held(decision) and not decision.unmet_floors
+        # What a buffer names to be scaled is asked for, not followed.
+        self._waits_for_windows = _is_only_held(decision) and not decision.unmet_floors and not self._buffers()
         self._seeks_room = decision.seeks_room
         self._decision = decision
         self._outsized.note(decision, now)
@@ -239,6 +251,9 @@ class Provisioning:
     def _books(self) -> bool:
         return any(each.is_ours and not each.is_over for each in self._state.provisioning_requests())
 
+    def _buffers(self) -> bool:
+        return any(each.is_kept for each in self._state.capacity_buffers())
+
     def _lacking(self) -> Mapping[str, tuple[int, int]]:
         """Pools with fewer nodes than their floors; a floor buys without a pod that waits."""
         return lacking(self._state.pools(), self._state.claims())
@@ -267,7 +282,7 @@ class Provisioning:
         for pool, why in plan.unmet_floors:
             self._ports.recorder.record(events.floor_unmet(pool, why))
         for note in decision.notes:
-            if isinstance(note, RoomLimited):
+            if isinstance(note, RoomLimited) and note.kept.keeper != Keeper.BUFFER:
                 self._ports.recorder.record(_limited(note))
         for unplaced in plan.unplaced:
             occurrence = _occurrence(unplaced)
@@ -300,7 +315,7 @@ def _limited(note: RoomLimited) -> events.Occurrence:
 def _occurrence(unplaced: Unplaced) -> events.Occurrence | None:
     """The event on a pod without a place, or on what keeps its room; None where conditions say it already."""
     kept = Placeholder.of(unplaced.pod)
-    if kept is not None and kept.keeper in (Keeper.REQUEST, Keeper.CHECK):
+    if kept is not None and kept.keeper in (Keeper.REQUEST, Keeper.CHECK, Keeper.BUFFER):
         return None
     if kept is not None:
         is_run = kept.keeper == Keeper.RUN

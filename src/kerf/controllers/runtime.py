@@ -23,6 +23,7 @@ from kerf.ports import (
     NotFound,
     PlanFeed,
     Recorder,
+    Scalables,
     UsageSource,
 )
 from kerf.state import ClusterState
@@ -36,7 +37,8 @@ _OUTCOMES = ("done", "conflict", "throttled", "failed")
 class Ports:
     """Everything the controllers may touch.
 
-    `usage` is None where nothing says what is used, `node_classes` where the provider has no kind of its own.
+    `usage` is None where nothing says what is used, `node_classes` where the provider has no kind of its own,
+    `scalables` where workloads cannot be asked for.
     """
 
     clock: Clock
@@ -48,6 +50,7 @@ class Ports:
     usage: UsageSource | None = None
     deciding: Deciding = field(default_factory=Inline)
     node_classes: NodeClassStore | None = None
+    scalables: Scalables | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """What the drain of a node does next: which pods are evicted or deleted now, and what each of the others waits for.
 
-The rules are Karpenter's. Pods go in four tiers: ordinary ones, daemons, critical ones, critical daemons. A pod with
+The rules are Karpenter's. Pods go in four tiers: ordinary ones, daemons, critical ones, critical daemons; and in a tier
+in the order of their priority, the least first, as kubelet ends those of a node that is shut down. A pod with
 do-not-disrupt and one that a budget protects hold the drain, and with it the later tiers. Only the claim's termination
 time ends that: each pod is then deleted early enough to have its own grace, whatever its tier.
 
@@ -101,9 +102,10 @@ class Awaited:
 class Drain:
     """One look at a node that is being drained.
 
-    `awaited` are the pods that are still there, by tier and key; the drain is over when there are none. `evictable` are
-    those to be evicted now, held by a budget or not: the API decides that. `overdue` are those to be deleted now, each
-    with its grace in seconds. `next_s` is when the next look finds something else although nothing happens.
+    `awaited` are the pods that are still there, by tier, priority and key; the drain is over when there are none.
+    `evictable` are those to be evicted now, held by a budget or not: the API decides that. `overdue` are those to be
+    deleted now, each with its grace in seconds. `next_s` is when the next look finds something else although nothing
+    happens.
     """
 
     awaited: tuple[Awaited, ...] = ()
@@ -113,7 +115,7 @@ class Drain:
 
     @property
     def held(self) -> tuple[Awaited, ...]:
-        """The pods that keep the drain from going on, by tier and key."""
+        """The pods that keep the drain from going on, by tier, priority and key."""
         return tuple(each for each in self.awaited if isinstance(each.why, Held))
 
     @property
@@ -150,7 +152,7 @@ def drain_of(
     first tier the budgets that share a label with them.
     """
     answers = refused or {}
-    left = sorted((pod for pod in pods if is_awaited(pod, now_s)), key=lambda pod: (tier_of(pod), pod.key))
+    left = sorted((pod for pod in pods if is_awaited(pod, now_s)), key=_order)
     awaited: list[Awaited] = []
     evictable: list[Pod] = []
     overdue: list[tuple[Pod, int]] = []
@@ -174,6 +176,10 @@ def drain_of(
             evictable.append(pod)
         awaited.append(Awaited(pod, why, due_s if isfinite(due_s) else None))
     return Drain(tuple(awaited), tuple(evictable), tuple(overdue), next_s if isfinite(next_s) else None)
+
+
+def _order(pod: Pod) -> tuple[Tier, int, str]:
+    return tier_of(pod), pod.spec.priority, pod.key
 
 
 def _is_overdue(pod: Pod, due_s: float, deadline_s: float, now_s: float) -> bool:

@@ -16,6 +16,7 @@ from kerf.kube.client import KubeClient
 from kerf.kube.health import ResourceHealth
 from kerf.kube.reflector import Decode, FollowedResource, Mirror, Pace, Reflector, Undecodable
 from kerf.kube.resources import (
+    CAPACITY_BUFFERS,
     CAPACITY_WINDOWS,
     CLUSTER_POLICIES,
     CONFIG_MAPS,
@@ -60,7 +61,7 @@ WATCHED = (
     *(follow(resource, is_required=True) for resource in (PODS, NODES, NODE_POOLS, NODE_CLAIMS)),
     *(follow(each) for each in (NODE_OVERLAYS, CAPACITY_WINDOWS, DAEMON_SETS, DISRUPTION_BUDGETS, RESOURCE_QUOTAS)),
     *(follow(each) for each in (CRON_JOBS, POD_GROUPS, VOLCANO_POD_GROUPS, PROVISIONING_REQUESTS, POD_TEMPLATES)),
-    *(follow(each) for each in (WORKLOADS, CLUSTER_POLICIES)),
+    *(follow(each) for each in (WORKLOADS, CLUSTER_POLICIES, CAPACITY_BUFFERS)),
     *(follow(resource) for resource in SURROUNDINGS),
     *(follow(resource) for resource in NODE_CLASSES),
     *(follow(CONFIG_MAPS, name=name) for name in SHARING_CONFIG_MAPS),

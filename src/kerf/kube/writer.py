@@ -17,6 +17,7 @@ import msgspec
 from kerf.errors import ApiError
 from kerf.kube.client import JSON_PATCH, Forbidden, Invalid, KubeClient
 from kerf.kube.resources import (
+    CAPACITY_BUFFERS,
     CAPACITY_WINDOWS,
     NODE_CLAIMS,
     NODE_OVERLAYS,
@@ -29,6 +30,7 @@ from kerf.kube.resources import (
 )
 from kerf.manifests.decode import decode_object
 from kerf.manifests.encode import (
+    buffer_status,
     condition_list,
     node_claim_object,
     node_claim_status,
@@ -37,6 +39,7 @@ from kerf.manifests.encode import (
     toleration_object,
 )
 from kerf.manifests.windows.encode import window_status
+from kerf.model.capacitybuffers import CapacityBuffer
 from kerf.model.constraints import Taint
 from kerf.model.nodeclaim import TERMINATION_FINALIZER, Condition, NodeClaim
 from kerf.model.nodes import Node
@@ -64,6 +67,8 @@ PATCH_WINDOW = access("patch", CAPACITY_WINDOWS)
 PATCH_WINDOW_STATUS = access("patch", CAPACITY_WINDOWS, "status")
 GET_REQUEST = access("get", PROVISIONING_REQUESTS)
 PATCH_REQUEST_STATUS = access("patch", PROVISIONING_REQUESTS, "status")
+GET_BUFFER = access("get", CAPACITY_BUFFERS)
+PATCH_BUFFER_STATUS = access("patch", CAPACITY_BUFFERS, "status")
 GET_POD = access("get", PODS)
 PATCH_POD = access("patch", PODS)
 EVICT_POD = access("create", PODS, "eviction")
@@ -195,6 +200,19 @@ class KubeWriter:
         value = decode_object(written)
         if not isinstance(value, ProvisioningRequest):
             raise ApiError(f"the server's answer: expected a ProvisioningRequest, got {written['kind']}")
+        return value
+
+    async def update_capacity_buffer_status(self, buffer: CapacityBuffer) -> CapacityBuffer:
+        """Write the status as it is in `buffer`. Repeated: Conflict, as the version is old."""
+        written = buffer_status(buffer.status)
+        place = _Place(buffer.name, buffer.namespace, buffer.uid, buffer.resource_version)
+
+        def edited(raw: Object) -> Object:
+            return {**raw, "status": written}
+
+        value = decode_object(await self._edit(GET_BUFFER, PATCH_BUFFER_STATUS, place, edited))
+        if not isinstance(value, CapacityBuffer):
+            raise ApiError(f"the server's answer: expected a CapacityBuffer, got {type(value).__name__}")
         return value
 
     async def open_gates(self, pod: Pod, gates: Sequence[str], annotations: Mapping[str, str]) -> None:

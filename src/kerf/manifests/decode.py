@@ -8,7 +8,7 @@ without pods is left out with a warning. What a pool or a provider says is wrong
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
@@ -16,7 +16,7 @@ from kerf.errors import DecodeError, DecodeErrors, InputError
 from kerf.manifests import kinds, usage
 from kerf.manifests.admission import AdmissionDefaults, admission_of
 from kerf.manifests.cluster import BudgetReading
-from kerf.manifests.decoded import Decoded, Workload
+from kerf.manifests.decoded import Decoded, Workload, scalable_of
 from kerf.manifests.dispatch import FIRST, Value, is_live, kind_of, read
 from kerf.manifests.documents import Document
 from kerf.manifests.pods.live import listed_pod
@@ -24,6 +24,7 @@ from kerf.manifests.read import Documents
 from kerf.manifests.schema import NAME, Problem, Report, path_text, shown
 from kerf.manifests.workloads.jobsets import JobSet, with_jobs
 from kerf.manifests.workloads.refused import refused_of
+from kerf.model.capacitybuffers import CapacityBuffer, Scalable
 from kerf.model.dump import DUMP, ClusterDump
 from kerf.model.evidence import ClusterPolicy
 from kerf.model.groups import PodGroup
@@ -46,6 +47,7 @@ _NOT_FOLLOWED = (frozenset(kinds.WORKLOADS) | usage.KINDS | {DUMP, "JobSet"}) - 
 """Kinds that are read from documents only."""
 _OF_TENANTS = frozenset(kinds.WORKLOADS) | {
     *FIRST,
+    "CapacityBuffer",
     "DaemonSet",
     "JobSet",
     "Namespace",
@@ -110,8 +112,21 @@ def _absent_classes(found: Decoded, admission: AdmissionDefaults) -> tuple[str, 
 
 def decode_object(raw: Object) -> Watched | None:
     """One object of a live API; None for a kind that Kerf does not follow. Raises DecodeError."""
+    value = _live(raw, _NOT_FOLLOWED)
+    if isinstance(value, BudgetReading):
+        return value.budget
+    return value.cron_job if isinstance(value, Workload) else cast(Watched | None, value)
+
+
+def decode_scalable(raw: Object) -> Scalable | None:
+    """A workload of a live API as what a CapacityBuffer may name; None for any other object. Raises DecodeError."""
+    value = _live(raw)
+    return scalable_of(value) if isinstance(value, Workload) else None
+
+
+def _live(raw: Object, passed_over: Collection[str] = ()) -> Value | None:
     kind = kind_of(raw)
-    if kind is None or raw["kind"] in _NOT_FOLLOWED:
+    if kind is None or raw["kind"] in passed_over:
         return None
     report = Report()
     value = read(kind, raw, report, AdmissionDefaults(), "")
@@ -119,9 +134,7 @@ def decode_object(raw: Object) -> Watched | None:
         meta = raw.get("metadata")
         name = meta.get("name") if isinstance(meta, dict) else None
         raise _error(report.problems[0], f"{raw['kind']} {name or '?'}", "")
-    if isinstance(value, BudgetReading):
-        return value.budget
-    return value.cron_job if isinstance(value, Workload) else cast(Watched | None, value)
+    return value
 
 
 def _admission(documents: Iterable[Document]) -> AdmissionDefaults:
@@ -234,7 +247,7 @@ def _doubts(report: Report, document: Document) -> list[str]:
     return [f"left out: {_error(p, document.place(p.path), '')}" for p in report.doubts]
 
 
-_Kept = TypeVar("_Kept", NodePool, NodeClaim, Node, Pod, ProvisioningRequest)
+_Kept = TypeVar("_Kept", NodePool, NodeClaim, Node, Pod, ProvisioningRequest, CapacityBuffer)
 _Named = TypeVar("_Named")
 
 
@@ -290,6 +303,7 @@ def _sorted(collected: _Collected, now_s: float | None) -> Decoded:
         pod_groups=_of(collected, PodGroup),
         pod_templates=_of(collected, PodTemplate),
         provisioning_requests=_dated(_of(collected, ProvisioningRequest), now_s),
+        capacity_buffers=_dated(_of(collected, CapacityBuffer), now_s),
         namespaces=_of(collected, Namespace),
         services=_of(collected, Service),
         volume_claims=_of(collected, PersistentVolumeClaim),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kerf.errors import InputError
+from kerf.model.capacitybuffers import SCALABLE_KINDS, CapacityBuffer, Scalable
 from kerf.model.cronjobs import CronJob
 from kerf.model.dump import ClusterDump
 from kerf.model.evidence import ClusterPolicy
@@ -81,6 +82,7 @@ class Decoded(Large):
     pod_groups: tuple[PodGroup, ...] = ()
     pod_templates: tuple[PodTemplate, ...] = ()
     provisioning_requests: tuple[ProvisioningRequest, ...] = ()
+    capacity_buffers: tuple[CapacityBuffer, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     services: tuple[Service, ...] = ()
     volume_claims: tuple[PersistentVolumeClaim, ...] = ()
@@ -100,3 +102,17 @@ class Decoded(Large):
     def cron_jobs(self) -> tuple[CronJob, ...]:
         """What the CronJobs say of their runs."""
         return tuple(workload.cron_job for workload in self.workloads if workload.cron_job is not None)
+
+    @property
+    def scalables(self) -> tuple[Scalable, ...]:
+        """The workloads that CapacityBuffers name, by key."""
+        named = {buffer.scalable_key for buffer in self.capacity_buffers}
+        found = (each for each in map(scalable_of, self.workloads) if each is not None and each.key in named)
+        return tuple(sorted(found, key=lambda each: each.key)) if named else ()
+
+
+def scalable_of(workload: Workload) -> Scalable | None:
+    """The workload as what a buffer may name; None for a Job or a CronJob."""
+    if workload.kind not in SCALABLE_KINDS:
+        return None
+    return Scalable(workload.namespace, workload.kind, workload.name, workload.replicas, workload.template)

@@ -16,13 +16,21 @@ from kerf.manifests.cluster import BudgetReading
 from kerf.manifests.clusterdump.decode import CLUSTER_DUMP, cluster_dump_of
 from kerf.manifests.decoded import Workload
 from kerf.manifests.groups.decode import (
+    capacity_buffer_of,
     coscheduling_group_of,
     native_workload_of,
     pod_template_of,
     provisioning_request_of,
     volcano_group_of,
 )
-from kerf.manifests.groups.form import POD_GROUP, POD_TEMPLATE, PROVISIONING_REQUEST, WORKLOAD
+from kerf.manifests.groups.form import (
+    CAPACITY_BUFFER,
+    POD_GROUP,
+    POD_TEMPLATE,
+    PROVISIONING_REQUEST,
+    WORKLOAD,
+    check_capacity_buffer,
+)
 from kerf.manifests.karpenter.decode import node_claim_of, node_overlay_of, node_pool_of
 from kerf.manifests.karpenter.form import NODE_CLAIM, NODE_OVERLAY, NODE_POOL
 from kerf.manifests.ownkeys import note_unknown_keys
@@ -124,6 +132,9 @@ _KINDS = {
     "VolumeAttachment": Kind(_STORAGE, VOLUME_ATTACHMENT, _plain(volume_attachment_of)),
     "PodTemplate": Kind("", POD_TEMPLATE, pod_template_of),
     "ProvisioningRequest": Kind("autoscaling.x-k8s.io", PROVISIONING_REQUEST, _plain(provisioning_request_of)),
+    "CapacityBuffer": Kind(
+        "autoscaling.x-k8s.io", CAPACITY_BUFFER, _plain(capacity_buffer_of), check_capacity_buffer, "v1beta1"
+    ),
     **{
         kind: Kind("batch" if "Job" in kind else "apps", schema, workload_of)
         for kind, schema in kinds.WORKLOADS.items()

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from kerf.model.capacitybuffers import BufferStatus
 from kerf.model.constraints import NODE_POOL, Requirement, Requirements, Taint
 from kerf.model.events import Occurrence
 from kerf.model.nodeclaim import INITIALIZED, LAUNCHED, READY, REGISTERED, Condition, NodeClaim, NodeClassRef
@@ -29,6 +30,7 @@ _VERSIONS = {
     "ReplicaSet": "apps/v1",
     "StatefulSet": "apps/v1",
     "PodDisruptionBudget": "policy/v1",
+    "CapacityBuffer": "autoscaling.x-k8s.io/v1beta1",
     "ProvisioningRequest": "autoscaling.x-k8s.io/v1",
     "KWOKNodeClass": "karpenter.kwok.sh/v1alpha1",
     "EC2NodeClass": "karpenter.k8s.aws/v1",
@@ -210,6 +212,18 @@ def taint_object(taint: Taint) -> Object:
 def toleration_object(taint: Taint) -> Object:
     """The toleration of a pod that lets it onto nodes with exactly this taint, as the API shows it."""
     return {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
+
+
+def buffer_status(status: BufferStatus) -> Object:
+    """The status of a CapacityBuffer, without what is not known."""
+    held = {
+        "replicas": status.replicas,
+        "podTemplateRef": {"name": status.pod_template} if status.pod_template else None,
+        "podTemplateGeneration": status.pod_template_generation,
+        "provisioningStrategy": status.strategy or None,
+        "conditions": condition_list(status.conditions),
+    }
+    return {name: value for name, value in held.items() if value is not None}
 
 
 def condition_list(conditions: Iterable[Condition]) -> list[Object]:

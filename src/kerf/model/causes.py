@@ -423,7 +423,7 @@ class AwaitsRequest(Cause):
 
 @dataclass(frozen=True, slots=True)
 class TemplateMissing(Cause):
-    """A ProvisioningRequest names a PodTemplate that is not there."""
+    """A ProvisioningRequest or CapacityBuffer names a PodTemplate that is not there."""
 
     request: Name
     template: Name
@@ -431,11 +431,46 @@ class TemplateMissing(Cause):
 
 @dataclass(frozen=True, slots=True)
 class TemplateInvalid(Cause):
-    """A PodTemplate of a ProvisioningRequest makes no sense."""
+    """A PodTemplate of a ProvisioningRequest or CapacityBuffer makes no sense."""
 
     request: Name
     template: Name
     problem: FieldRefusal
+
+
+@dataclass(frozen=True, slots=True)
+class ScalableMissing(Cause):
+    """A CapacityBuffer names a workload that is not there, `Deployment team/web`."""
+
+    scalable: Name
+
+
+@dataclass(frozen=True, slots=True)
+class ScalableUnknown(Cause):
+    """A CapacityBuffer names something to be scaled whose pods Kerf does not know: its kind with its group."""
+
+    kind: Name
+
+
+@dataclass(frozen=True, slots=True)
+class ScalableInvalid(Cause):
+    """The pods of a workload that a CapacityBuffer names make no sense."""
+
+    scalable: Name
+    problem: FieldRefusal
+
+
+@dataclass(frozen=True, slots=True)
+class NothingNamed(Cause):
+    """A CapacityBuffer names neither a PodTemplate nor anything to be scaled."""
+
+
+@dataclass(frozen=True, slots=True)
+class StrategiesIgnored(Cause):
+    """CapacityBuffers of other strategies than the one that Kerf follows: no room is kept for them."""
+
+    buffers: tuple[Name, ...]
+    followed: Name
 
 
 # Room that is kept for fewer pods than it was asked for.
@@ -463,7 +498,7 @@ class NoPoolNames(Cause):
 
 @dataclass(frozen=True, slots=True)
 class MostRoom(Cause):
-    """No run, window or request gets room for more pods than this."""
+    """No run, window, request or buffer gets room for more pods than this."""
 
     most: int
 

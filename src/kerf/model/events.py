@@ -7,6 +7,7 @@ Reasons and wording are Karpenter's where it has the event (docs/reference/clust
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kerf.model.capacitybuffers import PROBLEMS as BUFFER_PROBLEMS
 from kerf.model.causes import Cause, Paced
 from kerf.model.nodeclaim import OVERLOADED, PRICE_CAP_EXCEEDED, TERMINATION_TIMESTAMP, TRUE, Condition
 from kerf.model.nodepool import NodePool
@@ -393,3 +394,12 @@ def request_changed(request: str, condition: Condition) -> Occurrence:
     type_ = NORMAL if is_good or condition.reason == NODES_STARTING else WARNING
     dedupe = ("ProvisioningRequest", request, condition.type, condition.status, condition.reason)
     return Occurrence(("ProvisioningRequest", request), type_, condition.reason, condition.message, dedupe)
+
+
+def buffer_changed(buffer: str, condition: Condition) -> Occurrence:
+    """The room of a CapacityBuffer is there, is not, or cannot be known; once for each reason."""
+    is_wrong = condition.reason in BUFFER_PROBLEMS
+    dedupe = ("CapacityBuffer", buffer, condition.type, condition.status, condition.reason)
+    return Occurrence(
+        ("CapacityBuffer", buffer), WARNING if is_wrong else NORMAL, condition.reason, condition.message, dedupe
+    )

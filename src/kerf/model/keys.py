@@ -5,8 +5,9 @@ A key in it that Kerf does not know does nothing, so a typing error is silent un
 
 DOMAIN = "kerf.dev/"
 _NAMES = (
-    "admitted-by assumed-claim booking-namespaces cordoned cost-per-hour device-plugin-configs eviction follow"
-    " gpu-sharing hami-mode interrupt kwok-instance lead-times lint-ignore max-launches-per-minute"
+    "admitted-by assumed-claim booking-namespaces buffer-namespaces cordoned cost-per-hour"
+    " device-plugin-configs eviction follow gpu-sharing hami-mode interrupt"
+    " kwok-instance lead-times lint-ignore max-launches-per-minute"
     " max-price-per-gpu-hour max-price-per-hour mig-configs min-nodes observed-devices opportunistic"
     " opportunistic-namespaces overloaded-by pinned planned-offering planned-pods planned-rounds pod-group"
     " pod-group-min pods-seen predicted-devices prewarm prewarm-cronjobs prewarm-namespaces"

@@ -19,11 +19,12 @@ class Keeper(StrEnum):
     RUN = "cronjob"
     REQUEST = "provisioningrequest"
     CHECK = "checkcapacity"
+    BUFFER = "capacitybuffer"
 
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """Room that is kept: `name` is the window's, or `namespace/name` of the CronJob or ProvisioningRequest.
+    """Room that is kept: `name` is the window's, or `namespace/name` of the CronJob, request or buffer.
 
     `is_exclusive`: on nodes that only the window's pods may use.
     """

@@ -47,6 +47,7 @@ class PodTemplate:
     pod: Pod
     uid: str = ""
     resource_version: str = ""
+    generation: int = 1
 
 
 @dataclass(frozen=True)

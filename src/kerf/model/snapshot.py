@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from kerf.model.capacitybuffers import CapacityBuffer, Scalable
 from kerf.model.causes import Cause
 from kerf.model.cronjobs import CronJob
 from kerf.model.evidence import NO_EVIDENCE, ClusterPolicy, PluginEvidence
@@ -155,6 +156,8 @@ Watched = (
     | PodGroup
     | PodTemplate
     | ProvisioningRequest
+    | CapacityBuffer
+    | Scalable
     | ClusterPolicy
     | Namespace
     | Service
@@ -283,7 +286,8 @@ class ClusterSnapshot(Large):
     scheduler has refused them yet. `version` is that of the state it was taken of, 0 without one; no decision reads it.
     `evidence` is what says which device plugins run, beside `config_maps`. `namespaces` has the labels of each; one
     that is not there has the label of its name alone. `volumes` and all that is named like them are what the claims of
-    pods lead to; claims are by `namespace/name`, all else by name. `leaving` are the pending pods that still run, each
+    pods lead to; claims are by `namespace/name`, all else by name. `scalables` are those that buffers
+    name. `leaving` are the pending pods that still run, each
     with its node, which goes: a decision fills it in (`engine.leaving`), no state does. `assume_node_classes`: the
     input may lack whole kinds, and of NodeClasses, volumes, StorageClasses and RuntimeClasses one that is missing is
     taken for there, asking nothing, where it has none of that kind.
@@ -306,6 +310,8 @@ class ClusterSnapshot(Large):
     grouped: tuple[Pod, ...] = ()
     pod_templates: tuple[PodTemplate, ...] = ()
     provisioning_requests: tuple[ProvisioningRequest, ...] = ()
+    capacity_buffers: tuple[CapacityBuffer, ...] = ()
+    scalables: tuple[Scalable, ...] = ()
     assume_node_classes: bool = True
     evidence: PluginEvidence = NO_EVIDENCE
     version: int = field(default=0, compare=False)

@@ -18,6 +18,7 @@ class Use(StrEnum):
 
     PREWARM = "kerf.dev/prewarm-namespaces"
     BOOKING = "kerf.dev/booking-namespaces"
+    BUFFER = "kerf.dev/buffer-namespaces"
     WINDOW = "kerf.dev/window-namespaces"
     OPPORTUNISTIC = "kerf.dev/opportunistic-namespaces"
 

@@ -25,7 +25,7 @@ from kerf.sim.course.report import CheckedExpectation, Replayed, SimulationRepor
 from kerf.sim.course.scenario import Scenario
 from kerf.sim.course.steps import Expectation, Restart, Step
 from kerf.sim.course.timeline import Timeline
-from kerf.sim.kubernetes.adapter import SimReader, SimRecorder, SimWriter
+from kerf.sim.kubernetes.adapter import SimReader, SimRecorder, SimScalables, SimWriter
 from kerf.sim.kubernetes.api import InMemoryApi
 from kerf.sim.kubernetes.device_plugins import DevicePlugins
 from kerf.sim.kubernetes.kubelet import Kubelets, NodeLatencies
@@ -214,6 +214,7 @@ class Simulation:
             recorder=SimRecorder(self._api, self._clock),
             cloud=self._cloud,
             feed=self._plans,
+            scalables=SimScalables(self._api),
         )
         self._kerf = compose(ports, self._settings, assume_node_classes=True)
         self._kerf.start()

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from kerf.errors import DecodeError
+from kerf.model.capacitybuffers import CapacityBuffer
 from kerf.model.evidence import ClusterPolicy
 from kerf.model.groups import group_of
 from kerf.model.instancetypes import NodeOverlay
@@ -132,7 +133,7 @@ class ClusterState(Objects):
                 self.version += 1
         self._configure()
 
-    def note(self, value: Node | NodeClaim | CapacityWindow | ProvisioningRequest) -> None:
+    def note(self, value: Node | NodeClaim | CapacityWindow | ProvisioningRequest | CapacityBuffer) -> None:
         """Take note of what our write has given back, unless the watch knows better by now.
 
         It does when it has told a newer form, or that the object is gone. Versions of one object grow, also where the
@@ -332,6 +333,8 @@ class ClusterState(Objects):
             pod_groups=self.pod_groups(),
             pod_templates=self._all(PodTemplate),
             provisioning_requests=self.provisioning_requests(),
+            capacity_buffers=self.capacity_buffers(),
+            scalables=self.scalables(),
             grouped=tuple(pod for pod in self.grouped() if pod.key not in waiting),
             assume_node_classes=self.assumes_node_classes,
             evidence=self._evidence,
@@ -431,6 +434,9 @@ def _is_same(before: Any, after: Any) -> bool:
     """Whether two versions of one object differ in nothing but their version."""
     if before is None or after is None or before == after:
         return before is after or before == after
+    if isinstance(before, CapacityBuffer):
+        # Its status is Kerf's own word, and no decision reads it.
+        after = replace(after, status=before.status)
     version = getattr(before, "resource_version", None)
     return version is not None and bool(replace(after, resource_version=version) == before)
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from kerf.model.capacitybuffers import CapacityBuffer, Scalable
 from kerf.model.cronjobs import CronJob
 from kerf.model.groups import CoschedulingGroup, NativeWorkload, PodGroup, VolcanoGroup
 from kerf.model.nodeclaim import NodeClaim
@@ -70,6 +71,14 @@ class Objects:
     def provisioning_requests(self) -> tuple[ProvisioningRequest, ...]:
         """All ProvisioningRequests, by key; also those that are another's."""
         return self._all(ProvisioningRequest)
+
+    def capacity_buffers(self) -> tuple[CapacityBuffer, ...]:
+        """All CapacityBuffers, by key; also those that are another's."""
+        return self._all(CapacityBuffer)
+
+    def scalables(self) -> tuple[Scalable, ...]:
+        """What buffers name to be scaled, as it was last asked for, by key."""
+        return self._all(Scalable)
 
     def pod_groups(self) -> tuple[PodGroup, ...]:
         """All PodGroups, those of the coscheduling plugin first, then native Workloads, by key."""

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from kerf.cli.exits import DONE, LOOK, ObjectNotFound
+from kerf.cli.explain.buffers import explain_buffer
 from kerf.cli.explain.caveats import notes_beside
 from kerf.cli.explain.explanation import Explanation
 from kerf.cli.explain.nodeclasses import explain_node_classes
@@ -50,8 +51,8 @@ def explain(objects: tuple[str, ...], **flags: Any) -> int:
     """Why a pod waits, why a node stays or goes, and the smallest change that would help.
 
     KIND is pod, deployment, statefulset, replicaset, job, cronjob, node, nodeclaim, nodepool, nodeclass, cwin (a
-    CapacityWindow) or provisioningrequest; with -l instead, all pods with those labels. Exit code 0; 3 when one of the
-    pods has no place; 1 when there is no such object.
+    CapacityWindow), provisioningrequest or capacitybuffer; with -l instead, all pods with those labels. Exit code 0; 3
+    when one of the pods has no place; 1 when there is no such object.
     """
     namespace = None if flags["all_namespaces"] else flags["namespace"]
     wanted = wanted_objects(objects, namespace)
@@ -101,6 +102,9 @@ def _explained(wanted: Wanted, answers: PodAnswers) -> Explanation:
     if wanted.kind == "provisioningrequest":
         requests = {each.key: each for each in read.snapshot.provisioning_requests}
         return explain_request(requests[key_of(wanted, requests, read)], answers)
+    if wanted.kind == "capacitybuffer":
+        buffers = {each.key: each for each in read.snapshot.capacity_buffers}
+        return explain_buffer(buffers[key_of(wanted, buffers, read)], answers)
     if wanted.kind in _MACHINES:
         nodes = _nodes(wanted.kind, read)
         return explain_node(KINDS[wanted.kind][0], nodes[key_of(wanted, nodes, read)], answers)

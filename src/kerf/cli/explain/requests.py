@@ -1,14 +1,14 @@
 """A ProvisioningRequest: what it asks for, how much of it has a place and where, and what its conditions would say."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from kerf.cli.explain.explanation import Explanation
 from kerf.cli.explain.pods import PodAnswers
 from kerf.cli.plan.json import Json, patch_object
 from kerf.cli.render import counted, patch_command
 from kerf.engine.explain.requests import BookingVerdict, advanced, verdict
-from kerf.engine.headroom.bookings import Booking, bookings
+from kerf.engine.headroom.bookings import bookings
 from kerf.model.nodeclaim import TRUE
 from kerf.model.provisioningrequests import FAILED, PROVISIONED, ProvisioningRequest
 
@@ -19,7 +19,7 @@ def explain_request(request: ProvisioningRequest, answers: PodAnswers) -> Explan
     booking = next((each for each in bookings(snapshot) if each.request.key == request.key), None)
     seen = verdict(booking, answers.decision) if booking is not None else BookingVerdict(0, 0)
     current = advanced(booking, seen, snapshot.taken_at_s) if booking is not None else request
-    places = _places(booking, answers)
+    places = places_of({pod.key for pod in booking.pods} if booking is not None else set(), answers)
     first = (
         next((answers.unplaced[pod.key] for pod in booking.pods if pod.key in answers.unplaced), None)
         if booking
@@ -49,9 +49,8 @@ def explain_request(request: ProvisioningRequest, answers: PodAnswers) -> Explan
     return Explanation(data, tuple(lines), needs_look)
 
 
-def _places(booking: Booking | None, answers: PodAnswers) -> Counter[str]:
-    """How many places each node holds, and each that would be bought."""
-    keys = {pod.key for pod in booking.pods} if booking is not None else set()
+def places_of(keys: Collection[str], answers: PodAnswers) -> Counter[str]:
+    """How many places each node holds for the pods, by `namespace/name`, and each node that would be bought."""
     found = Counter(each.node for each in answers.plan.placements if each.pod.pod in keys)
     for launch in answers.plan.launches:
         number = sum(placed.pod in keys for placed in launch.pods)

@@ -449,6 +449,8 @@ def _snapshot(
         decoded.pod_groups,
         decoded.pod_templates,
         decoded.provisioning_requests,
+        decoded.capacity_buffers,
+        decoded.scalables,
         decoded.cron_jobs,
         decoded.namespaces,
         decoded.services,

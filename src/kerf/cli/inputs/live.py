@@ -21,6 +21,7 @@ from kerf.cli.exits import ClusterUnreachable
 from kerf.errors import ApiError
 from kerf.kube.client import ClusterTarget, Forbidden, Gone, Invalid, KubeClient, NoCluster, Unreachable
 from kerf.kube.resources import (
+    CAPACITY_BUFFERS,
     CAPACITY_WINDOWS,
     CLUSTER_POLICIES,
     CONFIG_MAPS,
@@ -82,6 +83,7 @@ _OF_OTHERS = tuple(
         VOLCANO_POD_GROUPS,
         WORKLOADS,
         PROVISIONING_REQUESTS,
+        CAPACITY_BUFFERS,
         CLUSTER_POLICIES,
     )
 )
@@ -226,7 +228,7 @@ async def read_objects(client: KubeClient, cut: Cut = _read_fields) -> Documents
     served = await reading.served()
     # A server looks at the role first, so that a vendor whose kinds are not even there would seem to be forbidden.
     found += [await reading.optional(each) for each in _OF_OTHERS if served.has(each.resource)]
-    if served.has(PROVISIONING_REQUESTS):
+    if served.has(PROVISIONING_REQUESTS) or served.has(CAPACITY_BUFFERS):
         # Nothing else of what Kerf reads names one, and `view` does not show them.
         found.append(await reading.optional(_TEMPLATES))
     return Documents.joined(found)

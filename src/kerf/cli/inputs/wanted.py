@@ -35,6 +35,7 @@ KINDS = {
     ),
     "cwin": ("CapacityWindow", "capacitywindow", "capacitywindows"),
     "provisioningrequest": ("ProvisioningRequest", "provisioningrequests", "provreq", "provreqs"),
+    "capacitybuffer": ("CapacityBuffer", "capacitybuffers", "cb"),
 }
 """What can be explained: its kind, and the other names that kubectl knows it by."""
 WORKLOADS = ("deployment", "statefulset", "replicaset", "job", "cronjob")

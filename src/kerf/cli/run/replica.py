@@ -47,6 +47,7 @@ from kerf.kube.rbac import needed
 from kerf.kube.reader import KubeReader, of_plugins
 from kerf.kube.recorder import KubeRecorder
 from kerf.kube.resources import OWN, Access, Resource
+from kerf.kube.scalables import KubeScalables
 from kerf.kube.usage import KubeUsage
 from kerf.kube.writer import KubeWriter
 from kerf.model.plan import Launch, Plan
@@ -143,7 +144,7 @@ class Replica:
         self._deciding = Threaded()
         acts = KubeWriter(acting), self._recorder, self._cloud, self._decisions
         kinds = KubeEC2NodeClasses(acting) if options.cloud == "aws" else None
-        ports = Ports(clock, reader, *acts, usage, self._deciding, kinds)
+        ports = Ports(clock, reader, *acts, usage, self._deciding, kinds, KubeScalables(client))
         self._book = MarketBook(self._cloud, clock, settings)
         self._shadow = ShadowBook()
         assumes = options.cloud == "kwok"

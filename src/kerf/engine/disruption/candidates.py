@@ -99,8 +99,13 @@ def moving(held: ClusterNode) -> tuple[Pod, ...]:
 
 def may_save(candidate: Candidate, allowance: Allowance) -> bool:
     """Whether the node has pods and may go to save money, and its pool lets one more such node go."""
+    return bool(candidate.pods) and may_save_with_room(candidate, allowance)
+
+
+def may_save_with_room(candidate: Candidate, allowance: Allowance) -> bool:
+    """The same of a node that may have no pods, but room that a buffer keeps there."""
     pool = candidate.pool
-    if not candidate.is_quiet or not candidate.pods:
+    if not candidate.is_quiet:
         return False
     if pool.disruption.policy == WHEN_EMPTY or pool.disruption.consolidate_after_s is None:
         return False

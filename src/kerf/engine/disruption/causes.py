@@ -101,6 +101,13 @@ class RunComes(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class HoldsBuffer(Cause):
+    """The node has no pods that would have to move, and a CapacityBuffer, `namespace/name`, has its room there."""
+
+    buffer: Name
+
+
+@dataclass(frozen=True, slots=True)
 class PodComes(Cause):
     """The plan puts a pod on the node."""
 
@@ -187,6 +194,7 @@ Keeping = (
     | NeverConsolidated
     | NotQuietYet
     | RunComes
+    | HoldsBuffer
     | PodComes
     | SuccessorComes
     | ReplacementOf

@@ -7,6 +7,7 @@ worked for nothing so far.
 
 from collections.abc import Iterable
 
+from kerf.model.placeholders import is_virtual
 from kerf.model.pods import Pod
 from kerf.model.rejections import Workload, workload_of
 
@@ -51,7 +52,9 @@ class Restarts:
         self._seconds = {name: float(sorted(each)[(len(each) - 1) // 2]) for name, each in measured.items()}
 
     def lost_s(self, pod: Pod, now_s: float) -> float:
-        """Seconds of the pod's work that its move throws away."""
+        """Seconds of the pod's work that its move throws away; none where room is kept elsewhere."""
+        if is_virtual(pod.key):
+            return 0.0
         restart_s = self._seconds.get(workload_of(pod), _RESTART_S)
         serves = pod.owner is not None and pod.owner.kind in _MAKES_AGAIN
         return restart_s if serves else restart_s + max(0.0, now_s - pod.created_s)

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kerf.engine.disruption import consolidation, drift, emptiness, pricecaps, repacking, repair, staticdrift
 from kerf.engine.disruption.asked import Asked
+from kerf.engine.disruption.buffers import held_candidates, keeps_buffers, with_buffers
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import Blocked, Nominated
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.successors import Successors, replaced
+from kerf.engine.headroom.buffers import is_of_buffer
 from kerf.engine.world import World
 from kerf.model.causes import Name
 from kerf.model.placeholders import is_virtual
@@ -28,6 +30,8 @@ METHODS: tuple[_Method, ...] = (
     consolidation.propose,
 )
 """In the order in which they are asked, as Karpenter's; what is above a price cap goes before what is only wasted."""
+_DESPITE_BUFFERS = (repair.propose, staticdrift.propose, drift.propose)
+"""These take a node also where the room that a buffer has there is found nowhere else."""
 
 
 def first_command(
@@ -43,31 +47,49 @@ def first_command(
     `placements` are where the present plan puts pods on nodes. They are asked for only when a node is about to go. A
     node that gets one is no candidate, as in Karpenter, whose plans nominate nodes: a scheduler tries a pod again only
     after a while, and until then the node looks empty. Room that is kept for pods to be holds its node, too, and is no
-    news. Without `repacks` the method that costs most is not asked; `asked` is what the last looks have found of nodes
-    that go alone.
+    news; but that of a CapacityBuffer only keeps a node from going as empty, and is found elsewhere where it goes.
+    Without `repacks` the method that costs most is not asked; `asked` is what the last looks have found of nodes that
+    go alone.
     """
     successors = Successors(world.snapshot)
     may_go = [each for each in candidates if not replaced(each, world.snapshot) and not successors.awaited_by(each)]
     methods = METHODS if repacks else tuple(each for each in METHODS if each is not repacking.propose)
-    command = _first(methods, world, may_go, asked)
+    present = placements() if may_go and keeps_buffers(world) else None
+    held_world = world if present is None else with_buffers(world, present)
+    command = _first(methods, world, held_world, may_go, asked)
     if command is None:
         return None, ()
     pods: dict[str, list[str]] = {}
-    for placement in placements():
-        pods.setdefault(placement.node, []).append(placement.pod.pod)
+    for placement in placements() if present is None else present:
+        if not is_of_buffer(placement.pod.pod):
+            pods.setdefault(placement.node, []).append(placement.pod.pod)
     held = [deletion.node for deletion in command.deletions if deletion.node in pods]
     if not held:
         return command, ()
     real = ((node, next((pod for pod in pods[node] if not is_virtual(pod)), "")) for node in held)
     blocked = tuple(Blocked(Name(node), Nominated(Name(pod))) for node, pod in real if pod)
-    return _first(methods, world, [each for each in may_go if each.node.name not in pods], asked), blocked
+    left = [each for each in may_go if each.node.name not in pods]
+    return _first(methods, world, held_world, left, asked), blocked
 
 
 def _first(
-    methods: Iterable[_Method], world: World, candidates: Sequence[Candidate], asked: Asked | None
+    methods: Iterable[_Method],
+    world: World,
+    held_world: World,
+    candidates: Sequence[Candidate],
+    asked: Asked | None,
 ) -> Command | None:
-    by_method = (
-        consolidation.propose(world, candidates, asked) if each is consolidation.propose else each(world, candidates)
-        for each in methods
-    )
-    return next((command for commands in by_method for command in commands), None)
+    """`held_world` has the pods of buffers on their nodes; it is `world` itself where there are none."""
+    has_held = held_world is not world
+    held = held_candidates(candidates, held_world) if has_held else candidates
+    for method in methods:
+        if method is consolidation.propose:
+            commands = consolidation.propose(held_world, held, asked)
+        else:
+            commands = method(held_world, held)
+        command = next(commands, None)
+        if command is None and has_held and method in _DESPITE_BUFFERS:
+            command = next(method(world, candidates), None)
+        if command is not None:
+            return command
+    return None

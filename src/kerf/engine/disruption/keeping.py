@@ -11,6 +11,7 @@ from kerf.engine.disruption.causes import (
     DeletedByPlan,
     DisturbsMore,
     Going,
+    HoldsBuffer,
     Keeping,
     Leaving,
     MinNodes,
@@ -37,6 +38,7 @@ from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.disruption.relocation import Relocation
 from kerf.engine.disruption.repacking import nearest
 from kerf.engine.disruption.successors import Successors, replaced
+from kerf.engine.headroom.buffers import is_of_buffer
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.bounds import MIN_NODES
@@ -78,7 +80,7 @@ class Fates:
             return NeverConsolidated(Name(pool.name))
         if quiet_s > 0:
             return NotQuietYet(pool.disruption.consolidate_after_s or 0, quiet_s)
-        found = self._obstacles.of(node) or self._coming_to(node)
+        found = self._obstacles.of(node) or self._coming_to(node) or self._buffer_on(node)
         return found or self._of_pool(node, pool) or self._of_pods(node)
 
     def _coming_to(self, node: ClusterNode) -> RunComes | PodComes | None:
@@ -89,6 +91,10 @@ class Fates:
         if kept is not None and kept.keeper == Keeper.RUN:
             return RunComes(Name(kept.name))
         return PodComes(Name(pod))
+
+    def _buffer_on(self, node: ClusterNode) -> HoldsBuffer | None:
+        kept = Placeholder.of(self._buffers.get(node.name, ""))
+        return None if kept is None or moving(node) else HoldsBuffer(Name(kept.name))
 
     def _of_pool(self, node: ClusterNode, pool: NodePool) -> Keeping | None:
         """What the pool's settings say."""
@@ -141,7 +147,14 @@ class Fates:
     @cached_property
     def _coming(self) -> Mapping[str, str]:
         """The first pod that the plan puts on each node."""
-        return {each.node: each.pod.pod for each in reversed(self._plan.placements)}
+        placed = ((each.node, each.pod.pod) for each in reversed(self._plan.placements))
+        return {node: pod for node, pod in placed if not is_of_buffer(pod)}
+
+    @cached_property
+    def _buffers(self) -> Mapping[str, str]:
+        """The first pod of a CapacityBuffer that the plan puts on each node."""
+        placed = ((each.node, each.pod.pod) for each in reversed(self._plan.placements))
+        return {node: pod for node, pod in placed if is_of_buffer(pod)}
 
     @cached_property
     def _obstacles(self) -> Obstacles:

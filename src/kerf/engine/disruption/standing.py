@@ -10,7 +10,7 @@ from functools import cached_property
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.disruption import drift, emptiness, repair, staticdrift
 from kerf.engine.disruption.budgets import Allowance
-from kerf.engine.disruption.candidates import Candidate, candidate_of, may_save, moving
+from kerf.engine.disruption.candidates import Candidate, candidate_of, may_save, may_save_with_room, moving
 from kerf.engine.disruption.command import Command, replacing
 from kerf.engine.disruption.obstacles import Obstacles
 from kerf.engine.disruption.relocation import still_fit
@@ -69,11 +69,16 @@ class _Present:
         was, held = self._before.snapshot.node(deletion.node), self._now.snapshot.node(deletion.node)
         candidate = self._candidate(was, held)
         allowance = self._allowance(deletion.reason)
-        if candidate is None or not _MAY_GO[deletion.reason](candidate, allowance):
+        if was is None or candidate is None:
+            return False
+        # A node without pods was underutilised by what buffers keep there.
+        is_buffers = deletion.reason == UNDERUTILIZED and not moving(was)
+        may_go = may_save_with_room if is_buffers else _MAY_GO[deletion.reason]
+        if not may_go(candidate, allowance):
             return False
         moved = {placement.pod.pod for placement in deletion.moved}
         pods = [pod for pod in candidate.pods if pod.key in moved]
-        if was is None or (deletion.replaced_by and len(candidate.pods) != len(moving(was))):
+        if deletion.replaced_by and len(candidate.pods) != len(moving(was)):
             # For fewer pods other nodes, or none, may do.
             return False
         if not deletion.replaced_by and moved and len(pods) < len(candidate.pods):

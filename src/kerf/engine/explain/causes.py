@@ -42,6 +42,7 @@ _KEEPERS = {
     Keeper.RUN: "CronJob",
     Keeper.REQUEST: "ProvisioningRequest",
     Keeper.CHECK: "ProvisioningRequest",
+    Keeper.BUFFER: "CapacityBuffer",
 }
 _GPU_HOUR = 36_000_000
 _OF_DEVICES = ("GPU", "MiB", "cores")
@@ -332,6 +333,34 @@ def _(cause: causes.TemplateMissing) -> str:
 @words.register
 def _(cause: causes.TemplateInvalid) -> str:
     return f"PodTemplate {cause.template}: {cause.problem}"
+
+
+@words.register
+def _(cause: causes.ScalableMissing) -> str:
+    return f"there is no {cause.scalable}"
+
+
+@words.register
+def _(cause: causes.ScalableUnknown) -> str:
+    return f"pods of {cause.kind} are not known: scalableRef may name a Deployment, ReplicaSet or StatefulSet of apps"
+
+
+@words.register
+def _(cause: causes.ScalableInvalid) -> str:
+    return f"{cause.scalable}: {cause.problem}"
+
+
+@words.register
+def _(cause: causes.StrategiesIgnored) -> str:
+    number = len(cause.buffers)
+    named = f"{number} CapacityBuffers ({some(cause.buffers)}) are"
+    named = f"CapacityBuffer {cause.buffers[0]} is" if number == 1 else named
+    return f"{named} of another strategy than {cause.followed}: no room is kept"
+
+
+@words.register
+def _(cause: causes.NothingNamed) -> str:
+    return "it names neither a podTemplateRef nor a scalableRef"
 
 
 @words.register

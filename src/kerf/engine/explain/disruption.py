@@ -14,6 +14,7 @@ from kerf.engine.disruption.causes import (
     Drifts,
     EmptyFor,
     Going,
+    HoldsBuffer,
     Keeping,
     Lacks,
     Leaving,
@@ -87,6 +88,8 @@ def keeping_text(cause: Keeping) -> str:
             return "it is still starting; a node may go once it is initialised"
         case RunComes(cron_job):
             return f"it is kept ready for the next run of CronJob {cron_job}"
+        case HoldsBuffer(buffer):
+            return f"it has buffer pods: CapacityBuffer {buffer} has room there"
         case PodComes(pod):
             return f"pod {pod} is to go on it"
         case SuccessorComes(pod):

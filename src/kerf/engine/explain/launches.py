@@ -107,8 +107,16 @@ def _need(shape: Shape, count: int, family: Family) -> str:
     if kept.keeper == Keeper.RUN:
         pods = "the pod" if count == 1 else f"{count} pods"
         return f"{pods} of {_runs(shape)} {'needs' if count == 1 else 'need'} {text}"
+    if kept.keeper == Keeper.BUFFER:
+        keeps = "keeps" if len(shape.keepers) == 1 else "keep"
+        return f"{_buffers(shape)} {keeps} {counted(count, 'place')} ready for {text}"
     pods = counted(count, "pod")
     return f"{pods} of ProvisioningRequest {kept.name} {'needs' if count == 1 else 'need'} {text}"
+
+
+def _buffers(shape: Shape) -> str:
+    names = shape.keepers
+    return f"CapacityBuffer {names[0]}" if len(names) == 1 else f"{len(names)} CapacityBuffers ({some(names)})"
 
 
 def _runs(shape: Shape) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from kerf.engine.decision import Refusal
 from kerf.engine.headroom.bookings import awaited_request, bookings, unmade
+from kerf.engine.headroom.buffers import buffered, ignored, unmade_buffer
 from kerf.engine.headroom.grants import Grants, opportunistic_spec
 from kerf.engine.headroom.prewarm import prewarming_pods
 from kerf.engine.headroom.windows.admission import Judged, Shares, judged
@@ -45,8 +46,15 @@ def waiting_pods(snapshot: ClusterSnapshot, supply: Supply, trial: Trial, out: f
         found.pods = [pod for pod in found.pods if not pod.is_opportunistic]
     found.pods += virtual_pods(windows, own, supply.families, grants)
     found.pods += prewarming_pods(snapshot, grants)
+    # Last, as its pods: what a buffer keeps free takes nothing from what others ask for.
+    buffers = buffered(snapshot, grants)
+    grants.limited += (each.limited for each in buffers if each.limited is not None)
     found.notes += grants.limited
+    strategies = ignored(snapshot)
+    found.notes += [] if strategies is None else [strategies]
     found.pods += [pod for booking in booked for pod in booking.pods if pod.key not in out]
+    found.pods += [pod for each in buffers for pod in each.pods]
+    found.held += (Refusal((unmade_buffer(each),), Stage.INVALID, each.problem) for each in buffers if each.problem)
     found.held += (Refusal(tuple(unmade(each)), Stage.INVALID, each.problem) for each in booked if each.problem)
     found.held += (Refusal(tuple(unmade(each)), Stage.HELD, each.limited) for each in booked if each.limited)
     # Planned for by itself a pod would take the room, and its request would never have it all.

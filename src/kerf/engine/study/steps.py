@@ -6,12 +6,15 @@ pods come and go meanwhile, and every command is decided on what is there then.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from kerf.engine.buy.bound import proven
-from kerf.engine.decide import alone
+from kerf.engine.decide import alone, decide
+from kerf.engine.disruption.buffers import keeps_buffers
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.first import first_command
+from kerf.engine.options import Options
 from kerf.engine.supply.pricing import cluster_price
 from kerf.engine.world import World
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
@@ -19,7 +22,8 @@ from kerf.model.gpu import DeviceState, Slice
 from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, LAUNCHED, READY, REGISTERED, TRUE, Condition, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
-from kerf.model.plan import Launch, PlacedPod
+from kerf.model.placeholders import is_virtual
+from kerf.model.plan import Launch, NodePlacement, PlacedPod
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.sharing.registry import owner_of
@@ -45,15 +49,21 @@ def steps(world: World) -> Iterator[ConsolidationStep]:
     """
     world = world.of(replace(world.snapshot, pending=()))
     for _ in range(MOST_STEPS):
-        command, _ = first_command(world, candidates(world.snapshot)[0], tuple)
+        command, _ = first_command(world, candidates(world.snapshot)[0], partial(_kept, world))
         if command is None:
             return
         after = world.of(done(command, world))
-        moved = sum(len(places.moved) for places in command.deletions)
-        moved += sum(len(launch.pods) for launch in command.launches)
+        placed = [place.pod.pod for places in command.deletions for place in places.moved]
+        placed += [each.pod for launch in command.launches for each in launch.pods]
+        moved = sum(not is_virtual(pod) for pod in placed)
         before, then = (cluster_price(each.snapshot.nodes, each.supply) for each in (world, after))
         yield ConsolidationStep(command, moved, before, then, after)
         world = after
+
+
+def _kept(world: World) -> tuple[NodePlacement, ...]:
+    """Where CapacityBuffers have their room; of other pods none is planned for here."""
+    return decide(world, Options(with_bound=False)).placements if keeps_buffers(world) else ()
 
 
 def fleet_bound(world: World) -> int | None:
@@ -95,7 +105,8 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _with(node: ClusterNode, placed: Sequence[PlacedPod], pods: dict[str, Pod]) -> ClusterNode:
-    """The node with these pods and their slices."""
+    """The node with these pods and their slices; not with room that is kept, which each decision finds again."""
+    placed = [each for each in placed if not is_virtual(each.pod)]
     if not placed:
         return node
     here = [replace(pods[each.pod], node_name=node.name) for each in placed if each.pod in pods]

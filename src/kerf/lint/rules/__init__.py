@@ -7,6 +7,7 @@ from kerf.lint.registry import PAGE, Rule, registered
 from kerf.lint.rules import (
     bounds,
     budgets,
+    buffers,
     cards,
     configs,
     disruption,
@@ -30,6 +31,7 @@ from kerf.lint.rules import (
 __all__ = [
     "bounds",
     "budgets",
+    "buffers",
     "cards",
     "chosen",
     "configs",

@@ -23,10 +23,10 @@ def unreadable_annotation(subject: Subject, context: LintContext) -> Notes:
 
     `kerf.dev/max-price-per-hour` and `kerf.dev/max-price-per-gpu-hour` are prices such as `0.90`, `kerf.dev/min-nodes`
     and `kerf.dev/max-launches-per-minute` are whole numbers, `kerf.dev/prewarm-cronjobs` is `auto` or a duration, and
-    `kerf.dev/prewarm-namespaces`, `kerf.dev/booking-namespaces`, `kerf.dev/window-namespaces` and
-    `kerf.dev/opportunistic-namespaces` are names of namespaces. A cap or a pace that cannot be read stops the pool, a
-    floor that cannot be read keeps all of its nodes, and a list that cannot be read lets no namespace in: what was
-    meant is not known.
+    `kerf.dev/prewarm-namespaces`, `kerf.dev/booking-namespaces`, `kerf.dev/buffer-namespaces`,
+    `kerf.dev/window-namespaces` and `kerf.dev/opportunistic-namespaces` are names of namespaces. A cap or a pace that
+    cannot be read stops the pool, a floor that cannot be read keeps all of its nodes, and a list that cannot be read
+    lets no namespace in: what was meant is not known.
     """
     del context
     pool = subject.value

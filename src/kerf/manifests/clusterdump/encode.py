@@ -221,6 +221,7 @@ FORMS: Mapping[str, Form] = {
     "Workload": _object(spec=_of("", podGroups=_of("name", policy=_of("", gang=_of("minCount"))))),
     "PodTemplate": _object(template=_TEMPLATE),
     "ProvisioningRequest": _object(spec=None, status=_WITH_CONDITIONS),
+    "CapacityBuffer": _object(spec=None, status=None),
     "PodMetrics": _object(timestamp=None, window=None, containers=_of("name usage")),
     "NodeMetrics": _object(timestamp=None, window=None, usage=None),
 }

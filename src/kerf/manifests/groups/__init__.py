@@ -1,1 +1,1 @@
-"""PodGroups and ProvisioningRequests: their form, and how they are read."""
+"""PodGroups, ProvisioningRequests and CapacityBuffers: their form, and how they are read."""

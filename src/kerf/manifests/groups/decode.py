@@ -1,4 +1,4 @@
-"""PodGroups, PodTemplates and ProvisioningRequests to model values; form has been checked before."""
+"""PodGroups, PodTemplates, ProvisioningRequests and CapacityBuffers to model values; form has been checked before."""
 
 from typing import Any
 
@@ -6,9 +6,11 @@ from kerf.manifests.admission import AdmissionDefaults
 from kerf.manifests.metadata import Meta, conditions_of
 from kerf.manifests.pods.decode import spec_at
 from kerf.manifests.schema import Report
+from kerf.model.capacitybuffers import ACTIVE, BufferStatus, CapacityBuffer, ScalableRef
 from kerf.model.groups import CoschedulingGroup, NativeWorkload, PodGroup, VolcanoGroup
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import PodSet, PodTemplate, ProvisioningRequest
+from kerf.model.quantities import Resources
 
 Object = dict[str, Any]
 
@@ -51,7 +53,7 @@ def pod_template_of(raw: Object, report: Report, admission: AdmissionDefaults, s
         invalid=invalid,
         source=source,
     )
-    return PodTemplate(meta.namespace, meta.name, pod, meta.uid, meta.resource_version)
+    return PodTemplate(meta.namespace, meta.name, pod, meta.uid, meta.resource_version, meta.generation)
 
 
 def provisioning_request_of(raw: Object) -> ProvisioningRequest:
@@ -68,4 +70,33 @@ def provisioning_request_of(raw: Object) -> ProvisioningRequest:
         created_s=meta.created_s,
         deleted_s=meta.deleted_s,
         conditions=conditions_of(raw.get("status") or {}),
+    )
+
+
+def capacity_buffer_of(raw: Object) -> CapacityBuffer:
+    """A CapacityBuffer of any strategy."""
+    meta, spec, status = Meta.of(raw, is_namespaced=True), raw["spec"], raw.get("status") or {}
+    template, scalable, limits = spec.get("podTemplateRef"), spec.get("scalableRef"), spec.get("limits")
+    return CapacityBuffer(
+        namespace=meta.namespace,
+        name=meta.name,
+        pod_template=template["name"] if template is not None else "",
+        scalable=None
+        if scalable is None
+        else ScalableRef(scalable.get("apiGroup") or "", scalable["kind"], scalable["name"]),
+        replicas=spec.get("replicas"),
+        percentage=spec.get("percentage"),
+        limits=None if limits is None else Resources.parse(limits),
+        strategy=spec.get("provisioningStrategy") or ACTIVE,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        created_s=meta.created_s,
+        deleted_s=meta.deleted_s,
+        status=BufferStatus(
+            status.get("replicas"),
+            (status.get("podTemplateRef") or {}).get("name") or "",
+            status.get("podTemplateGeneration"),
+            status.get("provisioningStrategy") or "",
+            conditions_of(status),
+        ),
     )

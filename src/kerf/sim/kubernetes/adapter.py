@@ -9,7 +9,9 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kerf.errors import DecodeError
+from kerf.manifests.decode import decode_scalable
 from kerf.manifests.encode import (
+    buffer_status,
     condition_list,
     event_object,
     node_claim_object,
@@ -19,6 +21,7 @@ from kerf.manifests.encode import (
     toleration_object,
 )
 from kerf.manifests.windows.encode import window_status
+from kerf.model.capacitybuffers import CapacityBuffer, Scalable
 from kerf.model.constraints import Taint
 from kerf.model.events import Occurrence
 from kerf.model.nodeclaim import TERMINATION_FINALIZER, Condition, NodeClaim
@@ -37,6 +40,7 @@ from kerf.telemetry import logger
 _FOLLOWED = frozenset(
     {
         "CSINode",
+        "CapacityBuffer",
         "CapacityWindow",
         "ClusterPolicy",
         "ConfigMap",
@@ -133,6 +137,19 @@ class SimReader:
             return gone
         self._given[key] = (uid_of(obj), value)
         return (*gone, Upserted(value))
+
+
+class SimScalables:
+    """`kerf.ports.Scalables`."""
+
+    def __init__(self, api: InMemoryApi) -> None:
+        self._api = api
+
+    async def scalable(self, namespace: str, kind: str, name: str) -> Scalable | None:
+        """As the port says."""
+        await asyncio.sleep(0)
+        raw = self._api.get(kind, namespace, name)
+        return None if raw is None else decode_scalable(raw)
 
 
 class SimWriter:
@@ -234,6 +251,18 @@ class SimWriter:
         status = {**raw.get("status", {}), "conditions": condition_list(request.conditions)}
         value = decoded(self._api.update({**raw, "metadata": metadata, "status": status}, subresource="status"))
         assert isinstance(value, ProvisioningRequest)
+        return value
+
+    async def update_capacity_buffer_status(self, buffer: CapacityBuffer) -> CapacityBuffer:
+        """Write the status as it is in `buffer`."""
+        await asyncio.sleep(0)
+        raw = self._api.get("CapacityBuffer", buffer.namespace, buffer.name)
+        if raw is None:
+            raise NotFound(f"CapacityBuffer {buffer.key} not found")
+        metadata = {**raw["metadata"], "resourceVersion": buffer.resource_version, "uid": buffer.uid}
+        written = {**raw, "metadata": metadata, "status": buffer_status(buffer.status)}
+        value = decoded(self._api.update(written, subresource="status"))
+        assert isinstance(value, CapacityBuffer)
         return value
 
     async def open_gates(self, pod: Pod, gates: Sequence[str], annotations: Mapping[str, str]) -> None:

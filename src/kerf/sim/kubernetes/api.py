@@ -81,6 +81,7 @@ _GATED = {
 # NodeClass whose provider nobody plays) stays as it was given.
 _STATUS_IS_RESET = frozenset(
     {
+        "CapacityBuffer",
         "CapacityWindow",
         "CronJob",
         "DaemonSet",

@@ -110,7 +110,7 @@ def advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
         return found
     cause = misfit.cause
     names_a_pool = isinstance(cause, causes.LabelMismatch) and cause.asked.key == NODE_POOL
-    if names_a_pool and kept_for.keeper not in (Keeper.REQUEST, Keeper.CHECK):
+    if names_a_pool and kept_for.keeper not in (Keeper.REQUEST, Keeper.CHECK, Keeper.BUFFER):
         return Advice(f"name a NodePool that there is in spec.nodePools of CapacityWindow {kept_for.name}")
     return Advice(found.hint)
 

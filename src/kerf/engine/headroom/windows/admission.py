@@ -15,7 +15,7 @@ from kerf.engine.place.shapes import Shape, queue_order
 from kerf.engine.place.target import Target
 from kerf.engine.place.trial import Trial
 from kerf.engine.supply.offered import Supply
-from kerf.model.causes import RoomLimited
+from kerf.model.causes import Cause
 from kerf.model.gpu import DeviceState, Slice
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.plan import Admission, Misfit
@@ -32,14 +32,15 @@ Place = tuple[tuple[Slice, ...], Sequence[DeviceState]]
 class Judged:
     """What became of the pods of a snapshot: those to plan for, those that are held, and by whom each was let in.
 
-    `opportunistic` are those for which nothing is bought, `notes` what is granted less room than it asks for.
+    `opportunistic` are those for which nothing is bought, `notes` what is granted less room than it asks
+    for, or none.
     """
 
     pods: list[Pod] = field(default_factory=list)
     held: list[Refusal] = field(default_factory=list)
     passed: dict[str, tuple[CapacityWindow, Turn]] = field(default_factory=dict)
     opportunistic: list[Pod] = field(default_factory=list)
-    notes: list[RoomLimited] = field(default_factory=list)
+    notes: list[Cause] = field(default_factory=list)
 
 
 def judged(pods: Iterable[Pod], windows: Windows, shares: "Shares", now_s: float) -> Judged:
