@@ -180,6 +180,7 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "openb": openb,
         "replay-day": partial(replay, "day", 900),
         "replay-weeks": partial(replay, "weeks", 1800),
+        "random": partial(apart, "bench_random", "days", 43_200),
         "commands": partial(apart, "bench_commands", "commands", 300),
         "live-pods": partial(apart, "bench_live", "pods"),
         "live-surroundings": partial(apart, "bench_live", "surroundings"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bench_changes, bench_openb, bench_plans, bench_repacking, bench_replay, run
+from benchmarks import bench_changes, bench_openb, bench_plans, bench_random, bench_repacking, bench_replay, run
 from benchmarks.baselines import by_score, karpenter
 from benchmarks.bench_decisions import SETS
 from benchmarks.boundcheck import PodRow, TypeRow
@@ -152,6 +152,16 @@ def test_changes_run_and_have_ranges() -> None:
     figures = dict(bench_changes.changes(20, 8))
 
     assert {re.sub(r"\d+", "N", figure) for figure in figures} <= known
+
+
+def test_random_days_run_and_have_ranges() -> None:
+    """Three hours of a few cards, in a process of their own."""
+    ranges = tomllib.loads(Path(run.__file__).with_name("ranges.toml").read_text(encoding="utf-8"))
+
+    figures = dict(bench_random.days(1 / 8, 6, seeds=1, workers=1))
+
+    assert figures.keys() == {name for name in ranges if name.startswith("random_")}
+    assert 0 == figures["random_broken"]
 
 
 def _asking(count: int, percent: int) -> list[PodRow]:
