@@ -1,6 +1,6 @@
 """Weeks of a fleet to which everything happens (`randomfleet`): invariants, dollars over the re-pack bound, memory.
 
-The simulator ends a run at the event that breaks an invariant; then the figure `random_broken` counts it, and what
+The simulator ends a run at the event that breaks an invariant; then the figure `broken` counts it, and what
 broke is printed. Each seed runs in a process of its own, so that its memory is its own.
 """
 
@@ -30,7 +30,7 @@ _REPACK_S = 900.0
 
 
 class Watch:
-    """What a report does not have: hours that pods ran, and the memory of the process once in a virtual hour, in MiB."""
+    """What a report does not have: hours that pods ran, and the memory of the process each virtual hour, in MiB."""
 
     def __init__(self) -> None:
         self.pod_hours = 0.0
@@ -72,13 +72,13 @@ class Outcome:
     broken: str = ""
 
 
-def outcome(seed: int, days: float, gpus: int, repack_s: float = _REPACK_S) -> Outcome:
-    """Run the fleet of a seed."""
+def outcome(seed: int, days: float, gpus: int, faults: float = 1) -> Outcome:
+    """Run the fleet of a seed; of few cards more faults are needed to see them all."""
     collect_seldom()
     watch, start = Watch(), time.process_time()
     with tempfile.TemporaryDirectory() as folder:
-        scenario = read_scenario(str(random_fleet(seed, days, gpus).write(Path(folder))))
-    settings = replace(scenario.settings, repack_s=repack_s)
+        scenario = read_scenario(str(random_fleet(seed, days, gpus, faults=faults).write(Path(folder))))
+    settings = replace(scenario.settings, repack_s=_REPACK_S)
     try:
         report = run(scenario, settings=settings, progress=watch.progress, watch=watch.event)
     except InvariantBroken as error:
@@ -88,43 +88,57 @@ def outcome(seed: int, days: float, gpus: int, repack_s: float = _REPACK_S) -> O
 
 
 def days(number: float = 30, gpus: int = 420, seeds: int = SEEDS, workers: int = 2) -> Iterator[tuple[str, float]]:
-    """So many days of so many seeds: the worst of each figure, and CPU seconds of a day on average."""
+    """So many days of so many seeds, of a fleet of the size that the aim is for. Takes days of CPU."""
+    yield from _of_seeds("days", number, gpus, seeds, workers, 1)
+
+
+def few(number: float = 30, gpus: int = 24, seeds: int = SEEDS, workers: int = 2) -> Iterator[tuple[str, float]]:
+    """The same of few cards, with ten times as many faults."""
+    yield from _of_seeds("few", number, gpus, seeds, workers, 10)
+
+
+def _of_seeds(
+    name: str, number: float, gpus: int, seeds: int, workers: int, faults: float
+) -> Iterator[tuple[str, float]]:
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=spawn, max_tasks_per_child=1) as pool:
-        found = list(pool.map(partial(outcome, days=number, gpus=gpus), range(1, seeds + 1)))
+        found = list(pool.map(partial(outcome, days=number, gpus=gpus, faults=faults), range(1, seeds + 1)))
     for each in found:
         if each.report is None:
             print(f"seed {each.seed}: {each.broken}", file=sys.stderr, flush=True)
-    yield from figures(found, number)
+    for figure, value in figures(found, number):
+        yield f"random_{name}_{figure}", value
 
 
 def figures(found: list[Outcome], number: float) -> Iterator[tuple[str, float]]:
-    """What so many days of some seeds come to."""
-    yield "random_broken", sum(each.report is None for each in found)
-    yield "random_memory_mib", max(max(each.watch.memory_mib) for each in found)
-    yield "random_memory_growth_percent", max(each.watch.growth_percent for each in found)
-    yield "random_cpu_s_a_day", sum(each.cpu_s for each in found) / len(found) / number
+    """What so many days of some seeds come to: the worst of each figure; CPU and cards on average."""
+    yield "broken", sum(each.report is None for each in found)
+    yield "memory_mib", max(max(each.watch.memory_mib) for each in found)
+    yield "memory_growth_percent", max(each.watch.growth_percent for each in found)
+    yield "cpu_s_a_day", sum(each.cpu_s for each in found) / len(found) / number
     whole = [(each, each.report) for each in found if each.report is not None]
     if whole:
-        yield "random_over_bound_percent", max(100 * (report.over_bound or 0.0) for _, report in whole)
-        yield "random_gpus_paid", sum(report.totals.gpu_hours_paid for _, report in whole) / len(whole) / number / 24
-        yield "random_unplaced", max(report.totals.pods_unplaced for _, report in whole)
-        yield "random_moves_per_pod_hour", max(report.totals.evictions / each.watch.pod_hours for each, report in whole)
-        yield "random_wait_p99_s", max(report.totals.waits.p99 for _, report in whole)
+        yield "over_bound_percent", max(100 * (report.over_bound or 0.0) for _, report in whole)
+        yield "gpus_paid", sum(report.totals.gpu_hours_paid for _, report in whole) / len(whole) / number / 24
+        yield "unplaced", max(report.totals.pods_unplaced for _, report in whole)
+        yield "moves_per_pod_hour", max(report.totals.evictions / each.watch.pod_hours for each, report in whole)
+        yield "wait_p99_s", max(report.totals.waits.p99 for _, report in whole)
 
 
 def _resident_mib() -> float:
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE_KIB / 1024
 
 
-SETS: dict[str, Callable[..., Iterator[tuple[str, float]]]] = {"days": days}
+SETS: dict[str, Callable[..., Iterator[tuple[str, float]]]] = {"days": days, "few": few}
 
 
 def main(what: str, *sizes: str) -> None:
-    """Print the figures of a set, one object a line; `days` may be given days, GPUs and a number of seeds."""
+    """Print the figures of a set, one object a line; it may be given days, GPUs and a number of seeds."""
     if what not in SETS:
         raise SystemExit(f"expected one of {', '.join(SETS)}, got {what}")
-    given = dict(zip(("number", "gpus", "seeds"), (float(sizes[0]), *map(int, sizes[1:])), strict=False)) if sizes else {}
+    given = (
+        dict(zip(("number", "gpus", "seeds"), (float(sizes[0]), *map(int, sizes[1:])), strict=False)) if sizes else {}
+    )
     for figure, value in SETS[what](**given):
         print(json.dumps({figure: value}), flush=True)
 

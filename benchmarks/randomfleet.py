@@ -179,7 +179,10 @@ class _Making:
                 annotations["karpenter.sh/do-not-disrupt"] = "true"
             template = {
                 "metadata": {"annotations": annotations},
-                "spec": {"restartPolicy": "Never", "containers": [_container(cards, 100, 3_000 * cards, 12_000 * cards)]},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [_container(cards, 100, 3_000 * cards, 12_000 * cards)],
+                },
             }
             spec = {"ttlSecondsAfterFinished": 300, "backoffLimit": 100, "template": template}
             job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"j{number:05}"}, "spec": spec}
@@ -224,11 +227,16 @@ class _Making:
         """Rates are a day's of 400 cards; a smaller fleet has fewer."""
         size, chance = self._often * self._gpus / 400, self._chance("faults")
         for at_s in self._times(chance, 6 * size):
-            nodes = chance.choice((1, 1, 1, 1, 2, 5))
+            nodes = min(chance.choice((1, 1, 1, 1, 2, 5)), max(1, self._gpus // 80))
+            if at_s < _COMING_S:
+                # There may be none yet.
+                continue
             self._timeline.append((at_s, {"interrupt": {"nodePool": "spot", "nodes": nodes}}))
         for at_s in self._times(chance, 2 * size):
             kind = chance.choice(("unhealthy", "unhealthy", "lost", "never-joins", "never-registers", "registers-less"))
-            self._timeline.append((at_s, {"deviceFault": {"nodePool": chance.choice(("spot", "steady")), "kind": kind}}))
+            self._timeline.append(
+                (at_s, {"deviceFault": {"nodePool": chance.choice(("spot", "steady")), "kind": kind}})
+            )
         for at_s in self._times(chance, self._often):
             self._timeline.append((at_s, {"throttle": {"for": f"{round(chance.uniform(20, 300))}s"}}))
         for at_s in self._times(chance, 0.5 * self._often):

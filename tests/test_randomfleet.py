@@ -12,7 +12,9 @@ from benchmarks.bench_random import outcome
 from benchmarks.randomfleet import random_fleet
 from kerf.sim.course.scenario import read_scenario
 
-_PRINTS = "from benchmarks.randomfleet import random_fleet as made; f = made(3, 2, 40); print(f.scenario, f.types, f.trace)"
+_PRINTS = (
+    "from benchmarks.randomfleet import random_fleet as made; f = made(3, 2, 40); print(f.scenario, f.types, f.trace)"
+)
 
 
 def test_a_seed_gives_the_same_text_for_every_hash_seed() -> None:
@@ -55,7 +57,7 @@ def test_three_days_keep_every_invariant(seed: int) -> None:
 
     Of so few cards the parts of nodes that only a bound can buy weigh more than of a large fleet.
     """
-    found = outcome(seed, 3, 40)
+    found = outcome(seed, 3, 40, faults=4)
 
     assert "" == found.broken
     assert found.report is not None
