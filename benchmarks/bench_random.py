@@ -39,7 +39,7 @@ class Watch:
         self._count, self._at_s = 0, 0.0
 
     def event(self, type_: str, obj: Json) -> None:
-        """An event of the API, before `progress` is told of its time."""
+        """An event of the API, before `progress` gets its time."""
         if obj["kind"] == "Pod":
             is_running = type_ != "DELETED" and phase_of(obj) == "Running"
             (self._running.add if is_running else self._running.discard)(uid_of(obj))
@@ -63,7 +63,7 @@ class Watch:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One seed: the report (None where an invariant broke, with what was said), and what was watched."""
+    """One seed: the report (None where an invariant broke, which is `broken`), and what was watched."""
 
     seed: int
     watch: Watch

@@ -149,7 +149,7 @@ class _Making:
         return found
 
     def _scale(self, services: list[_Service]) -> None:
-        """A wave of each day, and what nobody foresees: each service is scaled some eight times a day.
+        """A wave of each day, and what is not foreseen: each service is scaled some eight times a day.
 
         They come one after the other in the first hours.
         """

@@ -155,7 +155,7 @@ def test_changes_run_and_have_ranges() -> None:
 
 
 def test_random_weeks_run_and_have_ranges(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Three hours of a few cards, in a process of their own; what takes days says that it is left out."""
+    """Three hours of a few cards, in a process of their own; what takes days is left out."""
     ranges = tomllib.loads(Path(run.__file__).with_name("ranges.toml").read_text(encoding="utf-8"))
     monkeypatch.delenv(run.ALL_DAYS, raising=False)
 

@@ -53,7 +53,7 @@ def test_a_month_has_everything_many_times(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [11, 12])
 def test_three_days_keep_every_invariant(seed: int) -> None:
-    """Each pod has its place at the end, and the fleet costs little more than if it could be packed anew at any moment.
+    """Each pod has its place at the end, and the fleet costs little more than if it were packed again at any moment.
 
     Of so few cards the parts of nodes that only a bound can buy weigh more than of a large fleet.
     """
@@ -63,5 +63,5 @@ def test_three_days_keep_every_invariant(seed: int) -> None:
     assert found.report is not None
     assert 0 == found.report.totals.pods_unplaced
     assert found.report.over_bound is not None
-    assert found.report.over_bound < 0.5
-    assert found.watch.growth_percent < 25
+    assert found.report.over_bound < 0.25
+    assert found.watch.growth_percent < 30

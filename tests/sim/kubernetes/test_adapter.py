@@ -326,7 +326,7 @@ def test_a_recorder_after_a_restart_repeats_itself_at_worst(world: World) -> Non
     assert 1 == len(world.api.list("Event"))
 
 
-def test_what_was_said_an_hour_ago_is_forgotten_in_a_long_run(world: World) -> None:
+def test_what_was_posted_an_hour_ago_is_forgotten_in_a_long_run(world: World) -> None:
     """As by the real server, so that weeks take no more memory than hours; a short run keeps all for its report."""
     api = InMemoryApi(world.clock, keeps=10)
     recorder = SimRecorder(api, world.clock, keeps_posted=False)

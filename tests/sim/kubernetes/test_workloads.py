@@ -562,7 +562,7 @@ def test_a_budget_follows_the_replicas_that_are_asked_for(world: Managed) -> Non
     ]
 
 
-def test_only_the_budgets_that_select_a_pod_are_counted_anew(world: Managed) -> None:
+def test_only_the_budgets_that_select_a_pod_are_counted_again(world: Managed) -> None:
     """A hundred budgets are not counted for each change of one pod."""
     other = budget(maxUnavailable=1, selector={"matchLabels": {"app": "api"}})
     other["metadata"] = {"name": "api"}

@@ -84,7 +84,7 @@ class PlanNotes:
 class Observer:
     """One for each run. Whoever tells it of events calls `close` first, then `books.note`, then `on_event`.
 
-    Unless it `keeps_rows` only their number is kept, and of `samples` no more than a chart shows: a trace would have a
+    Unless it `keeps_rows` only their number is kept, and of `samples` no more than a chart has: a trace would have a
     million. Unless it `keeps_said`, what Kerf has posted is counted and not kept.
     """
 

@@ -319,11 +319,11 @@ class Posted:
 
 
 _REMEMBERED = 4096
-"""Of so many things it is remembered when they were said last, as by the recorder of `kerf run`."""
+"""When each of so many things was posted last is remembered, as by the recorder of `kerf run`."""
 
 
 class SimRecorder:
-    """`kerf.ports.Recorder`: posts Event objects, and keeps `posted` in order unless told not to.
+    """`kerf.ports.Recorder`: posts Event objects, and keeps `posted` in order if it `keeps_posted`.
 
     What was posted lately is remembered in memory only, as by a real recorder: after a restart things are said again.
     """

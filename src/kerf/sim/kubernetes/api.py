@@ -108,7 +108,7 @@ class Change(NamedTuple):
 
 
 _SAID_S = 3600
-"""So long Event objects are kept: what the real server does unless told otherwise."""
+"""So long Event objects are kept: the default of the real server."""
 
 
 class InMemoryApi:
@@ -385,7 +385,7 @@ class InMemoryApi:
         return new
 
     def _forget_said(self, key: tuple[str, str]) -> None:
-        """Drop the Event objects that are too old, now that there is another one; nobody is told."""
+        """Drop the Event objects that are too old, now that there is another one; no watch sees it."""
         now_s, held, order = self._clock.now_s(), self._objects["Event"], self._order["Event"]
         self._said.append((now_s, key))
         while self._said[0][0] < now_s - _SAID_S:
