@@ -24,6 +24,9 @@ from benchmarks.bench_openb import FOLDER
 
 _KERF = str(Path(sys.executable).with_name("kerf"))
 
+ALL_DAYS = "KERF_ALL_DAYS"
+"""Of the environment: also run what takes days."""
+
 
 def _run(*arguments: str) -> tuple[float, str]:
     """Wall seconds and stderr of one `kerf` run; exit 3 (something needs a look) is fine."""
@@ -148,6 +151,14 @@ def replay(what: str, most_s: int) -> dict[str, float]:
     return apart("bench_replay", what, most_s)
 
 
+def random_days() -> dict[str, float]:
+    """Thirty days of ten large fleets, which take longer than all other rows together: only when asked for."""
+    if ALL_DAYS not in os.environ:
+        print(f"random-days IS LEFT OUT: it takes days, see benchmarks/README.md; {ALL_DAYS}=1 runs it", flush=True)
+        return {}
+    return apart("bench_random", "days", 1_000_000)
+
+
 def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
     """Every benchmark by name, in the order in which they run; inputs go into `folder`."""
     return {
@@ -182,6 +193,8 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "openb": openb,
         "replay-day": partial(replay, "day", 900),
         "replay-weeks": partial(replay, "weeks", 1800),
+        "random-few": partial(apart, "bench_random", "few", 14_400),
+        "random-days": random_days,
         "commands": partial(apart, "bench_commands", "commands", 300),
         "live-pods": partial(apart, "bench_live", "pods"),
         "live-surroundings": partial(apart, "bench_live", "surroundings"),

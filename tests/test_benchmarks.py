@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bench_changes, bench_openb, bench_plans, bench_repacking, bench_replay, run
+from benchmarks import bench_changes, bench_openb, bench_plans, bench_random, bench_repacking, bench_replay, run
 from benchmarks.baselines import by_score, karpenter
 from benchmarks.bench_decisions import SETS
 from benchmarks.boundcheck import PodRow, TypeRow
@@ -153,6 +153,22 @@ def test_changes_run_and_have_ranges() -> None:
     figures = dict(bench_changes.changes(20, 8))
 
     assert {re.sub(r"\d+", "N", figure) for figure in figures} <= known
+
+
+def test_random_weeks_run_and_have_ranges(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Three hours of a few cards, in a process of their own; what takes days is left out."""
+    ranges = tomllib.loads(Path(run.__file__).with_name("ranges.toml").read_text(encoding="utf-8"))
+    monkeypatch.delenv(run.ALL_DAYS, raising=False)
+
+    figures = dict(bench_random.few(1 / 8, 6, seeds=1, workers=1))
+
+    names = {name.removeprefix("random_few_") for name in figures}
+    assert {f"random_{each}_{name}" for each in ("few", "days") for name in names} == {
+        name for name in ranges if name.startswith("random_")
+    }
+    assert 0 == figures["random_few_broken"]
+    assert {} == run.random_days()
+    assert "random-days IS LEFT OUT" in capsys.readouterr().out
 
 
 def _asking(count: int, percent: int) -> list[PodRow]:

@@ -23,7 +23,7 @@ from kerf.sim.course.observer import Observer, PlanNotes
 from kerf.sim.course.repack import Repack
 from kerf.sim.course.report import CheckedExpectation, Replayed, SimulationReport
 from kerf.sim.course.scenario import Scenario
-from kerf.sim.course.steps import Expectation, Restart, Step
+from kerf.sim.course.steps import EventExpected, Expectation, Restart, Step
 from kerf.sim.course.timeline import Timeline
 from kerf.sim.kubernetes.adapter import SimReader, SimRecorder, SimScalables, SimWriter
 from kerf.sim.kubernetes.api import InMemoryApi
@@ -109,7 +109,13 @@ class Simulation:
         self._plans, self._books = PlanNotes(), Books()
         replay = scenario.replay
         self._observer = Observer(
-            self._api, self._clock, self._cloud, self._books, self._plans, keeps_rows=replay is None
+            self._api,
+            self._clock,
+            self._cloud,
+            self._books,
+            self._plans,
+            keeps_rows=replay is None,
+            keeps_said=any(isinstance(each.expected, EventExpected) for each in scenario.expectations),
         )
         self._invariants = Invariants(self._api, self._clock, self._cloud, self._books)
         self._scheduler = Scheduler(self._api, self._clock)
@@ -211,7 +217,7 @@ class Simulation:
             clock=self._clock,
             reader=SimReader(self._api),
             writer=SimWriter(self._api),
-            recorder=SimRecorder(self._api, self._clock),
+            recorder=SimRecorder(self._api, self._clock, keeps_posted=False),
             cloud=self._cloud,
             feed=self._plans,
             scalables=SimScalables(self._api),

@@ -17,6 +17,7 @@ from kerf.model.quantities import Resources
 from kerf.model.snapshot import Deleted, Event, Synced, Upserted, key_of
 from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, KubeReader, KubeWriter, NotFound, Recorder
 from kerf.sim.kubernetes.adapter import SimReader, SimRecorder, SimWriter
+from kerf.sim.kubernetes.api import InMemoryApi
 from kerf.sim.objects import Json
 from kerf.testing.builders import a_pool
 from tests.sim.world import START_S, World, budget, config_map, node, pod
@@ -323,3 +324,13 @@ def test_a_recorder_after_a_restart_repeats_itself_at_worst(world: World) -> Non
         SimRecorder(world.api, world.clock).record(people.nominated("default/web-0", "node/node-a"))
 
     assert 1 == len(world.api.list("Event"))
+
+
+def test_what_was_posted_an_hour_ago_is_forgotten_in_a_long_run(world: World) -> None:
+    """As by the real server, so that weeks take no more memory than hours; a short run keeps all for its report."""
+    api = InMemoryApi(world.clock, keeps=10)
+    recorder = SimRecorder(api, world.clock, keeps_posted=False)
+    for at_s in (0, 1800, 3601):
+        world.at(at_s, lambda: recorder.record(people.failed_scheduling("default/web-0", "no pool", NotBought())))
+
+    assert (2, []) == (len(api.list("Event")), recorder.posted)

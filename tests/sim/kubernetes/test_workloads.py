@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from kerf.errors import ApiError
+from kerf.sim.kubernetes.api import Change
+from kerf.sim.kubernetes.reconcilers import PodMaker, Queue
 from kerf.sim.kubernetes.replicas import DELETION_COST, deletion_order
 from kerf.sim.kubernetes.schedules import due_times
-from kerf.sim.kubernetes.workloads import Workloads
+from kerf.sim.kubernetes.workloads import DisruptionBudgets, Workloads
 from kerf.sim.objects import Json
 from tests.sim.world import START_S, Nodes, World, budget, node, pod, workload
 
@@ -542,3 +544,37 @@ def test_a_budget_shows_what_it_allows(world: Managed) -> None:
     allowed.append(world.status("PodDisruptionBudget")["disruptionsAllowed"])
 
     assert [0, 1, 0] == allowed
+
+
+def test_a_budget_follows_the_replicas_that_are_asked_for(world: Managed) -> None:
+    """Of a share, what should be there counts, before the pods are there; other workloads concern it not."""
+    world.apply(budget(minAvailable="50%"))
+    world.apply(workload("Deployment", replicas=2))
+    world.at(5)
+    before = world.status("PodDisruptionBudget")
+    world.change(6, "Deployment", "web", replicas=6)
+    world.at(6.25)
+
+    counted = world.status("PodDisruptionBudget")
+
+    assert [(2, 1, 1), (6, 3, 0)] == [
+        (each["expectedPods"], each["desiredHealthy"], each["disruptionsAllowed"]) for each in (before, counted)
+    ]
+
+
+def test_only_the_budgets_that_select_a_pod_are_counted_again(world: Managed) -> None:
+    """A hundred budgets are not counted for each change of one pod."""
+    other = budget(maxUnavailable=1, selector={"matchLabels": {"app": "api"}})
+    other["metadata"] = {"name": "api"}
+    world.apply(budget(maxUnavailable=1))
+    world.apply(other)
+    queue = Queue(world.clock, lambda *_: None, lambda *_: None)
+    budgets = DisruptionBudgets(world.api, world.clock, queue, PodMaker(world.api))
+    made, api, strange = workload("Deployment", replicas=1), pod("api-0"), pod("web-0")
+    api["metadata"]["labels"] = {"app": "api"}
+    for each, namespace in ((made, "default"), (api, "default"), (strange, "elsewhere")):
+        each["metadata"]["namespace"] = namespace
+
+    noticed = [list(budgets.notice(Change(START_S, "MODIFIED", each))) for each in (made, api, strange, node("n"))]
+
+    assert [[("default", "web")], [("default", "api")], [], []] == noticed

@@ -4,6 +4,7 @@ Sums over time are taken of levels that hold between two events, so every event 
 is written down are facts of the API and the cloud, with Kerf's own events and reasons beside them.
 """
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import product
@@ -29,6 +30,8 @@ from kerf.sim.objects import Json, annotations_of, condition_of, key_of, labels_
 _SPOKEN_ELSEWHERE = frozenset({"Nominated", "DisruptionBlocked", "Unconsolidatable"})
 """Reasons of Kerf's events that repeat for as long as a state lasts; they would drown the timeline."""
 _DEADLINE = "DeadlineExceeded"
+_MOST_SAMPLES = 40_000
+"""Beyond so many every second one is let go where rows are not kept; a chart has a thousand points across."""
 
 
 class MachineKind(NamedTuple):
@@ -73,14 +76,16 @@ class PlanNotes:
         """See PlanFeed. Rows are written when claims appear, and what they say is known by then."""
 
     def why(self, pool: str, pods: Iterable[str]) -> str:
-        """Why a pool bought a node for these pods; empty when no plan said so."""
-        return self._why.get((pool, frozenset(pods)), "")
+        """Why a pool bought a node for these pods; empty when no plan said so. Asked once of each claim with pods."""
+        key = pool, frozenset(pods)
+        return self._why.pop(key, "") if key[1] else self._why.get(key, "")
 
 
 class Observer:
     """One for each run. Whoever tells it of events calls `close` first, then `books.note`, then `on_event`.
 
-    Unless it `keeps_rows` only their number is kept: a trace would have a million.
+    Unless it `keeps_rows` only their number is kept, and of `samples` no more than a chart has: a trace would have a
+    million. Unless it `keeps_said`, what Kerf has posted is counted and not kept.
     """
 
     def __init__(
@@ -92,9 +97,10 @@ class Observer:
         plans: PlanNotes,
         *,
         keeps_rows: bool = True,
+        keeps_said: bool = True,
     ) -> None:
         self._api, self._clock, self._cloud, self._books, self._plans = api, clock, cloud, books, plans
-        self._keeps_rows = keeps_rows
+        self._keeps_rows, self._keeps_said = keeps_rows, keeps_said
         self._row_counts: dict[str, RowCount] = {}
         self._start_s = self._closed_s = clock.now_s()
         self.rows: list[Row] = []
@@ -111,7 +117,8 @@ class Observer:
         self._pending: dict[str, str] = {}
         self._running: dict[str, str] = {}
         self._born: dict[str, float] = {}
-        self._waits: dict[str, float] = {}
+        self._bound: set[str] = set()
+        self._waits = array("d")
         self._states: dict[str, str] = {}
         self._failed: set[str] = set()
         self._throttled_s = float("-inf")
@@ -217,7 +224,8 @@ class Observer:
     def _say(self, event: Json) -> None:
         about = event["involvedObject"]
         key = "/".join(part for part in (about["kind"], about.get("namespace", ""), about["name"]) if part)
-        self.said.append(Said(event["reason"], key, event["message"]))
+        if self._keeps_said:
+            self.said.append(Said(event["reason"], key, event["message"]))
         self._counts[event["reason"]] += 1
         if event["reason"] not in _SPOKEN_ELSEWHERE:
             kind, _, name = key.partition("/")
@@ -234,13 +242,18 @@ class Observer:
         if type_ != DELETED and pod.phase == RUNNING and pod.deleted_s is None:
             self._running[pod.uid] = pod.namespace
         born_s = self._born.setdefault(pod.uid, self._clock.now_s())
-        if type_ != DELETED and pod.node_name and pod.uid not in self._waits:
-            self._waits[pod.uid] = self._clock.now_s() - born_s
+        if type_ != DELETED and pod.node_name and pod.uid not in self._bound:
+            self._bound.add(pod.uid)
+            self._waits.append(self._clock.now_s() - born_s)
             parts = self._parts(pod) if self._keeps_rows else ""
             self.note("bound", f"pod/{pod.key}", f"node {pod.node_name}{parts}")
         is_over = pod.node_name and (pod.is_ended or type_ == DELETED)
         if is_over and self._changed(pod.uid, "over"):
             self.note("ended" if pod.is_ended else "removed", f"pod/{pod.key}", f"node {pod.node_name}")
+        if type_ == DELETED:
+            self._born.pop(pod.uid, None)
+            self._bound.discard(pod.uid)
+            self._states.pop(pod.uid, None)
 
     def _parts(self, pod: Pod) -> str:
         indexes = {device.id: device.index for device in self._books.devices(pod.node_name)}
@@ -255,6 +268,8 @@ class Observer:
         state = "node removed" if type_ == DELETED else "node ready" if node.is_ready else "node not ready"
         if self._changed(node.uid, state) and (was_known or node.is_ready):
             self.note(state, f"node/{node.name}", f"NodePool {pool}" if (pool := node.labels.get(NODE_POOL)) else "")
+        if type_ == DELETED:
+            self._states.pop(node.uid, None)
 
     def _changed(self, uid: str, state: str) -> bool:
         before, self._states[uid] = self._states.get(uid), state
@@ -276,6 +291,9 @@ class Observer:
         levels = (self._books.node_count, paid, used, len(self._pending), self._per_hour_micro)
         if not self.samples or self.samples[-1].levels != levels:
             self.samples.append(Sample(at_s, *levels))
+            if not self._keeps_rows and len(self.samples) > _MOST_SAMPLES:
+                # The last one is what the next is compared with.
+                del self.samples[len(self.samples) % 2 :: 2]
         if self._per_hour_micro != self._reported_per_hour_micro:
             prices = f"{price_text(self._reported_per_hour_micro)} -> {price_text(self._per_hour_micro)}"
             self._reported_per_hour_micro = self._per_hour_micro
@@ -304,7 +322,7 @@ class Observer:
             gpu_hours_allocated=self._used_seconds / 3600 / 10_000,
             pods_placed=len(self._waits),
             pods_unplaced=len(self._pending),
-            waits=Waits.of(list(self._waits.values())),
+            waits=Waits.of(self._waits),
             launches=self._counts[LAUNCHED],
             deletions=self._counts[ENDED],
             evictions=self._counts["Evicted"],

@@ -347,14 +347,18 @@ class Posted:
     occurrence: Occurrence
 
 
+_REMEMBERED = 4096
+"""When each of so many things was posted last is remembered, as by the recorder of `kerf run`."""
+
+
 class SimRecorder:
-    """`kerf.ports.Recorder`: posts Event objects, and keeps `posted` in order for the report.
+    """`kerf.ports.Recorder`: posts Event objects, and keeps `posted` in order if it `keeps_posted`.
 
     What was posted lately is remembered in memory only, as by a real recorder: after a restart things are said again.
     """
 
-    def __init__(self, api: InMemoryApi, clock: Clock) -> None:
-        self._api, self._clock = api, clock
+    def __init__(self, api: InMemoryApi, clock: Clock, *, keeps_posted: bool = True) -> None:
+        self._api, self._clock, self._keeps_posted = api, clock, keeps_posted
         self._last_s: dict[tuple[str, ...], float] = {}
         self.posted: list[Posted] = []
 
@@ -364,8 +368,12 @@ class SimRecorder:
         last_s = self._last_s.get(occurrence.dedupe)
         if last_s is not None and now_s - last_s < occurrence.period_s:
             return
+        self._last_s.pop(occurrence.dedupe, None)
         self._last_s[occurrence.dedupe] = now_s
-        self.posted.append(Posted(now_s, occurrence))
+        if len(self._last_s) > _REMEMBERED:
+            del self._last_s[next(iter(self._last_s))]
+        if self._keeps_posted:
+            self.posted.append(Posted(now_s, occurrence))
         try:
             self._api.create(event_object(occurrence, now_s))
         except AlreadyExists:

@@ -9,6 +9,7 @@ touch what you gave afterwards. `create` alone copies, since admission may rewri
 
 import math
 from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -107,10 +108,15 @@ class Change(NamedTuple):
     obj: Json
 
 
+_SAID_S = 3600
+"""So long Event objects are kept: the default of the real server."""
+
+
 class InMemoryApi:
     """The API server. Reads give the state of this moment; errors are those of `kerf.ports`.
 
-    `changes` is how many there were, and `events` are they: all of them, or the last ones and at least `keeps`.
+    `changes` is how many there were, and `events` are they: all of them, or the last ones and at least `keeps`. With
+    `keeps` Event objects are forgotten after an hour, as by the real one.
     """
 
     def __init__(self, clock: Clock, *, keeps: int | None = None) -> None:
@@ -136,6 +142,7 @@ class InMemoryApi:
         self.events: list[Change] = []
         self.changes = 0
         self._forms: dict[ObjectKey, JsonList] = {}
+        self._said: deque[tuple[float, tuple[str, str]]] = deque()
 
     # Reading.
 
@@ -364,6 +371,8 @@ class InMemoryApi:
             held[key] = new
         if type_ == ADDED:
             insort(order, key)
+        if type_ == ADDED and kind == "Event" and self._keeps is not None:
+            self._forget_said(key)
         self._owners.replace(old, None if type_ == DELETED else new)
         self.events.append(Change(self._clock.now_s(), type_, new))
         self.changes += 1
@@ -375,6 +384,15 @@ class InMemoryApi:
         if self.listeners:
             self._soon(partial(_tell, self.listeners, type_, new))
         return new
+
+    def _forget_said(self, key: tuple[str, str]) -> None:
+        """Drop the Event objects that are too old, now that there is another one; no watch sees it."""
+        now_s, held, order = self._clock.now_s(), self._objects["Event"], self._order["Event"]
+        self._said.append((now_s, key))
+        while self._said[0][0] < now_s - _SAID_S:
+            _, old = self._said.popleft()
+            if held.pop(old, None) is not None:
+                del order[bisect_left(order, old)]
 
     def _soon(self, callback: Callable[[], None]) -> None:
         self._clock.call_at(self._clock.now_s(), callback)

@@ -5,6 +5,7 @@ Follows the disruption controller and the eviction handler of Kubernetes: what s
 go whatever the budget says as long as the ready ones suffice.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kerf.errors import ApiError
@@ -40,8 +41,7 @@ class _NoScale(Exception):
 def count_budget(objects: ObjectLookup, budget: Json) -> BudgetCount:
     """What `budget` allows at this moment."""
     spec = budget["spec"]
-    namespace = budget["metadata"]["namespace"]
-    pods = [pod for pod in _of_namespace(objects, namespace, spec) if not is_ended(pod)]
+    pods = [pod for pod in covered(budget, objects.list("Pod")) if not is_ended(pod)]
     healthy = sum(1 for pod in pods if is_ready(pod) and not is_deleting(pod))
     try:
         expected, desired = _expected_and_desired(objects, spec, pods)
@@ -76,13 +76,14 @@ def _lets_unready_go(budget: Json, count: BudgetCount) -> bool:
     return count.healthy >= count.desired > 0
 
 
-def _of_namespace(objects: ObjectLookup, namespace: str, spec: Json) -> list[Json]:
-    return selected(spec.get("selector"), (p for p in objects.list("Pod") if p["metadata"]["namespace"] == namespace))
-
-
 def _covers(budget: Json, pod: Json) -> bool:
-    is_near = budget["metadata"]["namespace"] == pod["metadata"]["namespace"]
-    return is_near and bool(selected(budget["spec"].get("selector"), [pod]))
+    return bool(covered(budget, [pod]))
+
+
+def covered(budget: Json, objects: Iterable[Json]) -> list[Json]:
+    """Those in the namespace of a budget whose labels it selects."""
+    namespace = budget["metadata"]["namespace"]
+    return selected(budget["spec"].get("selector"), (o for o in objects if o["metadata"]["namespace"] == namespace))
 
 
 def _expected_and_desired(objects: ObjectLookup, spec: Json, pods: list[Json]) -> tuple[int, int]:

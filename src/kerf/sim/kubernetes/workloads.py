@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from kerf.ports import Clock
 from kerf.sim.kubernetes.api import DELETED, Change, InMemoryApi
-from kerf.sim.kubernetes.budgets import count_budget
+from kerf.sim.kubernetes.budgets import count_budget, covered
 from kerf.sim.kubernetes.cronjobs import CronJobs
 from kerf.sim.kubernetes.daemonsets import DaemonSets
 from kerf.sim.kubernetes.deployments import Deployments
@@ -32,13 +32,15 @@ class DisruptionBudgets(Watcher):
     kind = "PodDisruptionBudget"
 
     def notice(self, change: Change) -> Iterable[Key]:
-        """Pods and what owns them change what a budget of their namespace allows."""
+        """Pods change what budgets that select them allow, and so do the replicas of what makes such pods."""
         obj = change.obj
         if obj["kind"] not in ("Pod", "ReplicaSet", "Deployment", "StatefulSet"):
             return ()
-        namespace = obj["metadata"]["namespace"]
-        budgets = self.api.list(self.kind)
-        return [(namespace, name_of(held)) for held in budgets if held["metadata"]["namespace"] == namespace]
+        namespace, pod = obj["metadata"]["namespace"], obj
+        if obj["kind"] != "Pod":
+            labels = obj["spec"]["template"].get("metadata") or {}
+            pod = {"metadata": {**labels, "namespace": namespace}}
+        return [(namespace, name_of(held)) for held in self.api.list(self.kind) if covered(held, [pod])]
 
     def reconcile(self, obj: Json) -> None:
         """Count anew."""

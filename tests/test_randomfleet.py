@@ -1,0 +1,67 @@
+"""Fleets made of a seed: the same text each time, and days of them in which nothing may break."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.bench_random import outcome
+from benchmarks.randomfleet import random_fleet
+from kerf.sim.course.scenario import read_scenario
+
+_PRINTS = (
+    "from benchmarks.randomfleet import random_fleet as made; f = made(3, 2, 40); print(f.scenario, f.types, f.trace)"
+)
+
+
+def test_a_seed_gives_the_same_text_for_every_hash_seed() -> None:
+    """Another seed gives another."""
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", _PRINTS],
+            env={**os.environ, "PYTHONHASHSEED": str(each)},
+            cwd=Path(__file__).parent.parent,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for each in (0, 1)
+    }
+
+    assert 1 == len(texts)
+    assert random_fleet(3, 2, 40) == random_fleet(3, 2, 40) != random_fleet(4, 2, 40)
+
+
+def test_a_month_has_everything_many_times(tmp_path: Path) -> None:
+    """Each kind of step stands in it, and the scenario can be read."""
+    fleet = random_fleet(1, 30, 400)
+    steps = fleet.scenario["spec"]["timeline"]
+    kinds = [next(name for name in step if name != "at") for step in steps]
+
+    for kind in ("scale", "apply", "price", "stockout", "interrupt", "deviceFault", "throttle", "lostReply", "restart"):
+        assert kinds.count(kind) >= 5, kind
+    assert {"Deployment", "StatefulSet", "PodDisruptionBudget", "NodePool"} == {
+        each["kind"] for each in fleet.scenario["spec"]["objects"]
+    }
+    assert "do-not-disrupt" in json.dumps(fleet.scenario)
+    assert len(steps) == len(read_scenario(str(fleet.write(tmp_path))).timeline)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [11, 12])
+def test_three_days_keep_every_invariant(seed: int) -> None:
+    """Each pod has its place at the end, and the fleet costs little more than if it were packed again at any moment.
+
+    Of so few cards the parts of nodes that only a bound can buy weigh more than of a large fleet.
+    """
+    found = outcome(seed, 3, 40, faults=4)
+
+    assert "" == found.broken
+    assert found.report is not None
+    assert 0 == found.report.totals.pods_unplaced
+    assert found.report.over_bound is not None
+    assert found.report.over_bound < 0.25
+    assert found.watch.growth_percent < 30
