@@ -8,10 +8,17 @@ from typing import Any
 
 import click
 
+from kerf.cli.examples import ExampleCommand
 from kerf.cli.inputs.options import input_options, node_option, output_option
 
 
-@click.command()
+@click.command(
+    cls=ExampleCommand,
+    examples=(
+        ("Each card of the cluster and who holds it", "kerf gpus"),
+        ("The cards of a dump, with their ids", "kerf gpus -f dump.yaml -o wide"),
+    ),
+)
 @input_options
 @node_option
 @output_option

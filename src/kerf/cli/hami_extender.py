@@ -8,8 +8,14 @@ from typing import Any
 
 import click
 
+from kerf.cli.examples import ExampleCommand
 
-@click.command("hami-extender")
+
+@click.command(
+    "hami-extender",
+    cls=ExampleCommand,
+    examples=(("Serve on a port, and write where", "kerf hami-extender --address 127.0.0.1:9443 --url-file url"),),
+)
 @click.option("--kubeconfig", metavar="FILE", help="As kubectl's; without it the pod's own service account.")
 @click.option("--context", metavar="NAME", help="Context of the kubeconfig.")
 @click.option("--address", default="127.0.0.1:0", show_default=True, help="Where to serve; port 0 takes a free one.")

@@ -8,11 +8,21 @@ from typing import Any
 
 import click
 
+from kerf.cli.examples import ExampleCommand
 from kerf.cli.inputs.options import cluster_options
 from kerf.cli.proposals import a_file
 
 
-@click.command()
+@click.command(
+    cls=ExampleCommand,
+    examples=(
+        (
+            "Manifests of today to a file, the report to the terminal",
+            "kerf migrate -f provisioner.yaml > migrated.yaml",
+        ),
+        ("Also the report as JSON", "kerf migrate -f provisioner.yaml --report report.json > migrated.yaml"),
+    ),
+)
 @click.option(
     "-f",
     "--filename",

@@ -8,10 +8,17 @@ from typing import Any
 
 import click
 
+from kerf.cli.examples import ExampleCommand
 from kerf.cli.inputs.options import input_options, node_option, output_option
 
 
-@click.command()
+@click.command(
+    cls=ExampleCommand,
+    examples=(
+        ("Each node of the cluster and what it costs", "kerf nodes"),
+        ("The nodes of one NodePool, from files", "kerf nodes -f cluster.yaml -l karpenter.sh/nodepool=batch"),
+    ),
+)
 @input_options
 @node_option
 @output_option

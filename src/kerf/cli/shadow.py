@@ -8,12 +8,19 @@ from typing import Any
 
 import click
 
+from kerf.cli.examples import ExampleCommand
 from kerf.cli.inputs.leaderflags import leader_options
 from kerf.cli.inputs.options import input_options, output_option
 from kerf.model.policies import COST, STRATEGIES
 
 
-@click.command()
+@click.command(
+    cls=ExampleCommand,
+    examples=(
+        ("The nodes of the cluster beside those that Kerf would buy", "kerf shadow"),
+        ("The same from files, as JSON", "kerf shadow -f cluster.yaml -o json"),
+    ),
+)
 @input_options
 @leader_options
 @output_option

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kerf.cli.examples import ExampleCommand
 from kerf.cli.inputs.options import output_option
 from kerf.cli.proposals import a_file
 from kerf.errors import brief
@@ -36,7 +37,16 @@ class _Duration(click.ParamType[int]):
 DURATION = _Duration()
 
 
-@click.command()
+@click.command(
+    cls=ExampleCommand,
+    examples=(
+        ("Run a scenario, and count what happened", "kerf simulate scenario.yaml --summary"),
+        (
+            "Replay an hour of a trace, and draw its nodes",
+            "kerf simulate --trace pods.csv --span 1h --chart nodes.svg",
+        ),
+    ),
+)
 @click.argument("scenarios", nargs=-1, metavar="[SCENARIO...]", shell_complete=a_file)
 @click.option("--trace", metavar="FILE.csv", shell_complete=a_file, help="Replay a trace: its pods come and end.")
 @click.option("--trace-format", type=click.Choice(FORMATS), help="The trace's format. By default its header says.")

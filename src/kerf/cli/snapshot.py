@@ -8,11 +8,21 @@ from typing import Any
 
 import click
 
+from kerf.cli.examples import ExampleCommand
 from kerf.cli.inputs.leaderflags import leader_options
 from kerf.cli.inputs.options import source_options
 
 
-@click.command()
+@click.command(
+    cls=ExampleCommand,
+    examples=(
+        ("Write what Kerf reads of the cluster", "kerf snapshot > dump.json"),
+        (
+            "Write files as one dump that people can edit",
+            "kerf snapshot -f pool.yaml -f workload.yaml -o yaml > dump.yaml",
+        ),
+    ),
+)
 @source_options
 @leader_options
 @click.option("-o", "--output", type=click.Choice(("json", "yaml")), default="json", show_default=True)

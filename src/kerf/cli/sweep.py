@@ -8,12 +8,19 @@ from typing import Any
 
 import click
 
+from kerf.cli.examples import ExampleCommand
 from kerf.cli.proposals import a_file
 
 FORMATS = ("table", "json", "csv")
 
 
-@click.command()
+@click.command(
+    cls=ExampleCommand,
+    examples=(
+        ("Run every combination, and draw what each costs", "kerf sweep sweep.yaml --plot costs.svg"),
+        ("Every run as a row", "kerf sweep sweep.yaml -o csv > runs.csv"),
+    ),
+)
 @click.argument("axes", metavar="AXES.yaml", shell_complete=a_file)
 @click.option("--workers", type=click.IntRange(1), metavar="N", help="Run in so many processes; by default one a core.")
 @click.option("--scheduler", metavar="tcp://HOST:PORT", help="Run on this Dask cluster instead.")

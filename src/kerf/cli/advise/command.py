@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kerf.cli.examples import ExampleCommand
 from kerf.cli.inputs.naming import WORKLOADS, parsed, wanted_objects
 from kerf.cli.inputs.options import input_options, output_option, pod_options
 
@@ -35,7 +36,14 @@ def advise() -> None:
     """Advice from what was used; it is printed, and never applied."""
 
 
-@advise.command(short_help=COMMANDS["requests"])
+@advise.command(
+    short_help=COMMANDS["requests"],
+    cls=ExampleCommand,
+    examples=(
+        ("What a Job should ask for", "kerf advise requests job/dagster-run -f cluster.yaml -f usage.yaml"),
+        ("The patch alone", "kerf advise requests job/dagster-run -f cluster.yaml -f usage.yaml --patch"),
+    ),
+)
 @click.argument("workload", metavar="KIND/NAME")
 @click.option("-n", "--namespace", metavar="NAMESPACE", help="The workload's namespace.")
 @click.option("--patch", "is_patch", is_flag=True, help="Print the patch alone, for kubectl patch --patch-file.")
@@ -60,7 +68,11 @@ def requests(workload: str, **flags: Any) -> int:
     return show(wanted, flags)
 
 
-@advise.command(short_help=COMMANDS["per-node"])
+@advise.command(
+    short_help=COMMANDS["per-node"],
+    cls=ExampleCommand,
+    examples=(("What each of four Jobs may ask on one m5.xlarge", "kerf advise per-node 4 --instance-type m5.xlarge"),),
+)
 @click.argument("jobs", metavar="N", type=click.IntRange(1, _MOST_JOBS))
 @click.option("--instance-type", metavar="TYPE", help="The type of the node; without it those of the NodePools.")
 @click.option("--nodepool", metavar="NAME", help="Only this NodePool.")
@@ -77,7 +89,11 @@ def per_node(jobs: int, **flags: Any) -> int:
     return show(jobs, flags)
 
 
-@advise.command(short_help=COMMANDS["pool"])
+@advise.command(
+    short_help=COMMANDS["pool"],
+    cls=ExampleCommand,
+    examples=(("Limits of a NodePool against use", "kerf advise pool gpu-pool-1 -f pool.yaml -f workload.yaml"),),
+)
 @click.argument("name", metavar="NAME")
 @input_options
 @output_option
@@ -88,7 +104,16 @@ def pool(name: str, **flags: Any) -> int:
     return show(name, flags)
 
 
-@advise.command(short_help=COMMANDS["instance-types"])
+@advise.command(
+    short_help=COMMANDS["instance-types"],
+    cls=ExampleCommand,
+    examples=(
+        (
+            "What the pods of a Deployment cost on each family",
+            "kerf advise instance-types deployment/gpu-app -f pool.yaml -f workload.yaml",
+        ),
+    ),
+)
 @click.argument("workloads", nargs=-1, metavar="[KIND/NAME]...")
 @input_options
 @pod_options

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kerf.cli.examples import ExampleCommand
 from kerf.cli.inputs.naming import KINDS, wanted_objects
 from kerf.cli.inputs.options import input_options, output_option, pod_options, policy_options
 
@@ -16,7 +17,14 @@ def _kinds_like(typed: str) -> list[str]:
     return [kind for kind in KINDS if kind.startswith(typed)]
 
 
-@click.command()
+@click.command(
+    cls=ExampleCommand,
+    examples=(
+        ("Why the pods of a Deployment wait", "kerf explain deployment gpu-app -f pool.yaml -f workload.yaml"),
+        ("What a NodePool may still buy", "kerf explain nodepool/gpu-pool-1 -f pool.yaml -f workload.yaml"),
+        ("All pods with a label, in the cluster of the kubeconfig", "kerf explain -l app=web -A"),
+    ),
+)
 @click.argument("objects", nargs=-1, metavar="[KIND/NAME]...", shell_complete=lambda *asked: _kinds_like(asked[2]))
 @input_options
 @pod_options

@@ -7,12 +7,20 @@ from typing import Any
 
 import click
 
+from kerf.cli.examples import ExampleCommand
 from kerf.cli.lint.forms import FORMS, TABLE
 from kerf.cli.proposals import a_file
 from kerf.lint.findings import Severity
 
 
-@click.command()
+@click.command(
+    cls=ExampleCommand,
+    examples=(
+        ("Look at files", "kerf lint -f slices.yaml"),
+        ("See what would be corrected", "kerf lint slices.yaml --diff"),
+        ("Look at the objects of the cluster", "kerf lint --severity error"),
+    ),
+)
 @click.argument("paths", nargs=-1, metavar="[FILE]...", shell_complete=a_file)
 @click.option(
     "-f", "--filename", "files", multiple=True, metavar="FILE|DIR|-", shell_complete=a_file, help="Manifests."

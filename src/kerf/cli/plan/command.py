@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from kerf.cli.examples import ExampleCommand
 from kerf.cli.inputs.options import input_options, output_option, pod_options, policy_options
 from kerf.config import seconds_of
 from kerf.model.policies import AUTO, BUDGETS, COST, FOLLOWING, SHORT, STRATEGIES
@@ -37,7 +38,14 @@ def _requests_of(_: click.Context, option: click.Parameter, texts: Sequence[str]
     return requests_of(f"--{option.name}", texts)
 
 
-@click.command()
+@click.command(
+    cls=ExampleCommand,
+    examples=(
+        ("What Kerf would do now, in the cluster of the kubeconfig", "kerf plan"),
+        ("What the pods of files would get", "kerf plan -f pool.yaml -f workload.yaml"),
+        ("The same if each pod asked for less", "kerf plan -f pool.yaml -f workload.yaml --compare cpu=900m"),
+    ),
+)
 @input_options
 @pod_options
 @output_option

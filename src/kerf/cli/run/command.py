@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kerf.cli.examples import ExampleCommand
 from kerf.config import DURATION, seconds_of, settings_table
 from kerf.errors import ConfigError
 
@@ -144,7 +145,14 @@ def _read_config(context: click.Context, _parameter: click.Parameter, path: str 
     context.default_map = given
 
 
-@click.command(context_settings={"show_default": True})
+@click.command(
+    context_settings={"show_default": True},
+    cls=ExampleCommand,
+    examples=(
+        ("Plan, explain and publish, and change nothing", "kerf run --dry-run"),
+        ("With settings from a file", "kerf run --config kerf.yaml --cloud kwok"),
+    ),
+)
 @click.option(
     "--config", metavar="FILE", is_eager=True, expose_value=False, callback=_read_config, envvar="KERF_CONFIG",
     help="YAML with flags as keys, e.g. `batch-idle: 2s`.",
