@@ -12,8 +12,8 @@ KINDS = {
     "job": ("Job", "jobs"),
     "cronjob": ("CronJob", "cronjobs", "cj"),
     "node": ("Node", "nodes", "no"),
-    "nodeclaim": ("NodeClaim", "nodeclaims"),
-    "nodepool": ("NodePool", "nodepools"),
+    "nodeclaim": ("NodeClaim", "nodeclaims", "nc"),
+    "nodepool": ("NodePool", "nodepools", "np"),
     "nodeclass": (
         "NodeClass",
         "nodeclasses",
