@@ -25,13 +25,14 @@ from kerf.engine.disruption.candidates import candidates
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.plan import explain
 from kerf.engine.explain.plan import plan as provisioned
-from kerf.engine.options import FIRST_FIT, Options
+from kerf.engine.options import Options
 from kerf.engine.place.shapes import Readings, group, queue_order
 from kerf.engine.place.trial import Trial
 from kerf.engine.world import World
 from kerf.model.constraints import HOSTNAME, ZONE
 from kerf.model.instancetypes import MICRO
 from kerf.model.market import Market
+from kerf.model.policies import FIRST_FIT
 from kerf.model.snapshot import ClusterSnapshot
 
 Figures = Iterator[tuple[str, float]]

@@ -25,7 +25,7 @@ from kerf.cli.plan.json import plan_object
 from kerf.engine.buy.bound import proven
 from kerf.engine.decide import decide
 from kerf.engine.explain.plan import plan
-from kerf.engine.options import FIRST_FIT, Options
+from kerf.engine.options import Options
 from kerf.engine.place.shapes import group
 from kerf.engine.supply.offered import supply
 from kerf.engine.world import World
@@ -34,6 +34,7 @@ from kerf.model.instancetypes import MICRO
 from kerf.model.market import Market
 from kerf.model.plan import PIN
 from kerf.model.pods import Container, Pod, PodSpec
+from kerf.model.policies import FIRST_FIT
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.testing.builders import a_market, a_pool, a_snapshot, an_instance_type, cards

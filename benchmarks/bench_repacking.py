@@ -17,13 +17,14 @@ from kerf.engine.decide import decide
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.first import first_command
-from kerf.engine.options import FIRST_FIT, Options
+from kerf.engine.options import Options
 from kerf.engine.study.steps import done, steps
 from kerf.engine.supply.pricing import cluster_price
 from kerf.engine.world import World
 from kerf.model.market import Market
 from kerf.model.nodepool import Budget, Disruption
 from kerf.model.pods import Pod
+from kerf.model.policies import FIRST_FIT
 from kerf.model.snapshot import ClusterSnapshot
 
 Figures = Iterator[tuple[str, float]]

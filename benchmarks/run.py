@@ -7,6 +7,7 @@ Exit 1 when a figure is out of its range or does not come in time, 2 for a name 
 import json
 import math
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,8 @@ import yaml
 
 from benchmarks import burst, generate
 from benchmarks.bench_openb import FOLDER
+from kerf.cli.advise.command import COMMANDS as ADVISE
+from kerf.cli.main import COMMANDS, HIDDEN
 
 _KERF = str(Path(sys.executable).with_name("kerf"))
 
@@ -38,8 +41,39 @@ def _run(*arguments: str) -> tuple[float, str]:
 
 
 def help_() -> dict[str, float]:
-    """`kerf --help`, best of seven."""
-    return {"help_s": min(_run("--help")[0] for _ in range(7))}
+    """CPU seconds of `kerf --help`, best of seven; the most that help, wrong usage and completion take of any command.
+
+    Those of one command are best of three; the line says which command took most.
+    """
+    figures = {"help_s": min(_cpu_s("--help") for _ in range(7))}
+    commands = [(name,) for name in (*COMMANDS, *HIDDEN)] + [("advise", name) for name in ADVISE]
+    for what, asked in (("help_command_s", _helped), ("usage_s", _refused), ("completion_s", _completed)):
+        found = {" ".join(command): min(asked(command) for _ in range(3)) for command in commands}
+        most = max(found, key=found.__getitem__)
+        print(f"{what}: most for {most}")
+        figures[what] = found[most]
+    return figures
+
+
+def _helped(command: tuple[str, ...]) -> float:
+    return _cpu_s(*command, "--help")
+
+
+def _refused(command: tuple[str, ...]) -> float:
+    return _cpu_s(*command, "--no-such-flag")
+
+
+def _completed(command: tuple[str, ...]) -> float:
+    words = " ".join(("kerf", *command, "--"))
+    return _cpu_s(_KERF_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(len(command) + 1))
+
+
+def _cpu_s(*arguments: str, **variables: str) -> float:
+    """User and system seconds of one `kerf` run, whatever it exits with."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([_KERF, *arguments], capture_output=True, env={**os.environ, **variables}, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def plan(folder: Path, count: int) -> dict[str, float]:

@@ -13,7 +13,7 @@ DOCUMENT = "a document has at most MOST_LEVELS levels"
 WIRE = "requests of boto3 and replies of moto, which a test wrote"
 OWN_STACK = "each step is a task of its own, with a stack of its own"
 BOUNDED = {
-    "cli/simulate.py": {"_flow": DOCUMENT},
+    "cli/simulating.py": {"_flow": DOCUMENT},
     "clouds/aws/nodeclass/hashing.py": {"_filled _plain": "as deep as the dataclasses of the model"},
     "clouds/aws/userdata/toml.py": {"_value": "ends at _MOST_LEVELS"},
     "clouds/kwok/machines.py": {"_run touch": OWN_STACK},

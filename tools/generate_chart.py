@@ -22,7 +22,7 @@ from kerf.config import Setting, settings_table
 from kerf.kube.crds import crd_texts
 from kerf.kube.policies import policy_texts
 from kerf.kube.rbac import decision_roles, reader_role, roles
-from kerf.model.defaultspread import PATTERN as SPREAD_PATTERN
+from kerf.model.spreadforms import PATTERN as SPREAD_PATTERN
 
 ROOT = Path(__file__).parents[1]
 CHART = Path("charts/kerf")

@@ -11,16 +11,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from kerf.errors import ConfigError
-from kerf.model.defaultspread import FORM, NONE, default_spread_of
-from kerf.model.snapshot import PLUGIN_NAMESPACES
+from kerf.model.pluginnamespaces import PLUGIN_NAMESPACES
+from kerf.model.policies import AUTO, COST, FOLLOWING, MIN_VALUES, PREFERENCES, RESPECT, STRATEGIES, STRICT
+from kerf.model.spreadforms import FORM, NONE
 
-STRATEGIES = ("cost", "first-fit")
 DURATION = "a duration such as 1m30s or 500ms"
 NAMESPACES = "names of namespaces, separated by commas"
 NUMBER = "a whole number from 1 on, of at most nine digits"
-FOLLOWING = ("auto", "reserve", "pin", "off")
-PREFERENCES = ("Respect", "Ignore")
-MIN_VALUES = ("Strict", "BestEffort")
 SWITCH = ("Off", "On")
 IGNORE_BUDGETS = "IgnoreBudgets"
 NODE_REPAIR = (*SWITCH, IGNORE_BUDGETS)
@@ -34,13 +31,13 @@ def _setting(default: Any, meaning: str, choices: tuple[str, ...] = (), form: st
 class Settings:
     """What `kerf run` and the simulator start the controllers with."""
 
-    strategy: str = _setting("cost", "How nodes are chosen.", STRATEGIES)
-    follow: str = _setting("auto", "How the schedulers are made to follow the plan.", FOLLOWING)
+    strategy: str = _setting(COST, "How nodes are chosen.", STRATEGIES)
+    follow: str = _setting(AUTO, "How the schedulers are made to follow the plan.", FOLLOWING)
     preference_policy: str = _setting(
-        "Respect", "Whether a node is bought with what pods prefer, as long as it can be had.", PREFERENCES
+        RESPECT, "Whether a node is bought with what pods prefer, as long as it can be had.", PREFERENCES
     )
     min_values_policy: str = _setting(
-        "Strict", "Whether a NodePool may go below its minValues for pods that it could not take otherwise.", MIN_VALUES
+        STRICT, "Whether a NodePool may go below its minValues for pods that it could not take otherwise.", MIN_VALUES
     )
     default_spread: str = _setting(
         NONE,
@@ -156,6 +153,9 @@ def _value(setting: Setting, text: str) -> str | int | float | tuple[str, ...]:
             raise ConfigError(f"{named}: expected {NAMESPACES}, got {text!r}")
         return names
     if setting.is_spread:
+        # Not above: `kerf run --help` needs the table of settings, and nothing of what their values mean.
+        from kerf.model.defaultspread import default_spread_of
+
         if default_spread_of(text) is None:
             raise ConfigError(f"{named}: expected {FORM}, got {text[:80]!r}")
         return text

@@ -15,10 +15,11 @@ import pytest
 
 from kerf.cli.explain.pods import PodAnswers, explain_pods
 from kerf.cli.inputs.input import ReadInput, Source, read_input
-from kerf.cli.plan.command import assumed, decided
+from kerf.cli.plan.planning import assumed, decided
 from kerf.cli.plan.text import plan_lines
-from kerf.engine.options import COST, Options
+from kerf.engine.options import Options
 from kerf.model.plan import Plan
+from kerf.model.policies import COST
 
 HERE = Path(__file__).parent
 BEHAVIOURS = sorted(HERE.glob("[0-9k]*.yaml"))

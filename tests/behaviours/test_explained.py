@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from kerf.cli.inputs.input import Source, read_input
-from kerf.cli.plan.command import decided
-from kerf.engine.options import COST, Options
+from kerf.cli.plan.planning import decided
+from kerf.engine.options import Options
 from kerf.manifests.read import parse
 from kerf.model.plan import Plan, Stage
+from kerf.model.policies import COST
 from tests.behaviours.test_behaviours import BEHAVIOURS, HERE, options_of
 from tests.patches import Object, patched
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kerf.cli.inputs.input import is_only_older
+from kerf.cli.inputs.watching import is_only_older
 from tests.cli.program import CLUSTER, ROOT
 from tests.cli.watching import watching
 

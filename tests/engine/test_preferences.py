@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from kerf.engine.explain.plan import plan
-from kerf.engine.options import COST, FIRST_FIT, IGNORE, Options
+from kerf.engine.options import Options
 from kerf.model.constraints import HOSTNAME, PREFER_NO_SCHEDULE, ZONE, Requirements, Taint
 from kerf.model.plan import REPLAY, RESERVE, Plan
 from kerf.model.pods import RUNNING, Owner, Pod
+from kerf.model.policies import COST, FIRST_FIT, IGNORE
 from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from kerf.testing.builders import a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type
 from tests.engine.worlds import bought, refused, some

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from kerf.engine.explain.plan import plan
-from kerf.engine.options import COST, Options
+from kerf.engine.options import Options
 from kerf.engine.place.fit import Placed, fit
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.offered import OfferedType, Supply, supply
@@ -15,6 +15,7 @@ from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.plan import Misfit, Plan, Unplaced
 from kerf.model.pods import Container, HostPort, Owner, Pod, PodSpec
+from kerf.model.policies import COST
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot, DaemonSet, Upserted, Watched
 from kerf.sharing.hami.records import REGISTER, register_annotation
 from kerf.sharing.registry import FAMILIES, family_named

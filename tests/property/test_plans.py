@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kerf.engine.explain.plan import plan
-from kerf.engine.options import COST, FIRST_FIT, Options
+from kerf.engine.options import Options
 from kerf.model.constraints import ZONE, Taint, Toleration
 from kerf.model.instancetypes import InstanceType
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Launch, Plan
 from kerf.model.pods import Pod
+from kerf.model.policies import COST, FIRST_FIT
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.testing.builders import a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
 from tests.examples import examples

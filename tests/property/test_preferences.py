@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
-from kerf.engine.options import IGNORE, RESPECT, Options
+from kerf.engine.options import Options
 from kerf.engine.place.preferences import in_order
 from kerf.engine.world import World
 from kerf.model.constraints import HOSTNAME, PREFER_NO_SCHEDULE, ZONE, Requirements, Taint
 from kerf.model.pods import Pod
+from kerf.model.policies import IGNORE, RESPECT
 from kerf.model.preferences import PrefersNode, PrefersUntainted
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadConstraint

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from hypothesis import given
 
-from kerf.cli.snapshot import Cutter, objects_of, write_dump
+from kerf.cli.dumping import Cutter, objects_of, write_dump
 from kerf.errors import InputError
 from kerf.manifests.decode import decode
 from kerf.manifests.decoded import Decoded, Workload

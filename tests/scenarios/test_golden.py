@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kerf.cli.simulate import report_lines
+from kerf.cli.simulating import report_lines
 from kerf.sim.course.scenario import read_scenario
 from tests.scenarios import test_restarts
 from tests.scenarios.crashes import Ending, beside, calm, digest, missed

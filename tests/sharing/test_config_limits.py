@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kerf.errors import DecodeError
-from kerf.model.snapshot import PLUGIN_NAMESPACES, ConfigMap
+from kerf.model.pluginnamespaces import PLUGIN_NAMESPACES
+from kerf.model.snapshot import ConfigMap
 from kerf.sharing.config_yaml import MOST_CHARACTERS, MOST_VALUES, document
 from kerf.sharing.hami.family import Hami
 from kerf.sharing.registry import configured, configures, of_plugins

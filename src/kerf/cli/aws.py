@@ -5,7 +5,6 @@ import re
 from typing import Any
 
 import click
-import yaml
 
 from kerf.cli.echo import echo
 from kerf.cli.exits import DONE
@@ -110,6 +109,9 @@ def cloudformation(namespace: str, service_account: str, cluster_name: str | Non
     aws cloudformation deploy --stack-name kerf-prod --template-file kerf.yaml --capabilities CAPABILITY_NAMED_IAM \\
       --parameter-overrides ClusterName=prod NodeRole=KerfNode-prod Queue=prod
     """
+    # Not above: help and completion do not wait for it.
+    import yaml
+
     # Read back from JSON: YAML would write equal parts once, and references to them.
     made = json.loads(json.dumps(stack(namespace, service_account, cluster_name or "")))
     echo(yaml.safe_dump(made, sort_keys=False, width=10_000), nl=False)

@@ -13,6 +13,7 @@ import click
 from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
 
 from kerf.cli.echo import echo
+from kerf.cli.examples import ExampleCommand
 from kerf.cli.exits import DONE
 from kerf.cli.main import program
 
@@ -21,7 +22,13 @@ _FILES, _NO_FILES = 0, 4
 """Directives of cobra, which kubectl is made with: the shell may propose files, or not."""
 
 
-@click.command()
+@click.command(
+    cls=ExampleCommand,
+    examples=(
+        ("For this bash", "source <(kerf completion bash)"),
+        ("For every zsh of yours", "kerf completion zsh > ~/.zfunc/_kerf"),
+    ),
+)
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> int:
     """The script by which a shell completes `kerf`: for bash and zsh, `source <(kerf completion bash)`.

@@ -1,4 +1,4 @@
-"""`kerf hami-extender`: our stand-in for HAMi's scheduler extender and webhook, beside a real kube-scheduler.
+"""What `kerf hami-extender` does: it answers as HAMi's scheduler extender and webhook, beside a real kube-scheduler.
 
 HAMi itself cannot be had everywhere, and where it can it needs nodes with cards. This one decides as HAMi does (its
 recorded verdicts are its tests), so that a plan can be tried against a scheduler that does not know Kerf.
@@ -118,29 +118,14 @@ class _Service:
             half.replace(self.url_file)
 
 
-@click.command("hami-extender")
-@click.option("--kubeconfig", metavar="FILE", help="As kubectl's; without it the pod's own service account.")
-@click.option("--context", metavar="NAME", help="Context of the kubeconfig.")
-@click.option("--address", default="127.0.0.1:0", show_default=True, help="Where to serve; port 0 takes a free one.")
-@click.option("--tls-cert", metavar="FILE", help="Serve HTTPS with this certificate chain (PEM).")
-@click.option("--tls-key", metavar="FILE", help="Its private key (PEM).")
-@click.option("--url-file", metavar="FILE", help="Write the URL here once the books are complete.")
-@click.option("--ties", type=click.Choice(("first", "random")), default="random", show_default=True,
-              help="Of equal nodes: one at random, as HAMi, or the first by name.")  # fmt: skip
-@click.option("--seed", type=int, help="Of --ties random; without it each run draws other lots.")
-def hami_extender(
-    kubeconfig: str | None, context: str | None, ties: str, seed: int | None, url_file: str | None, **listener: Any
-) -> int:
-    """HAMi's scheduler extender and webhook: /filter, /bind, /webhook, /healthz.
-
-    For clusters in which HAMi does not run. Point the extender of a KubeSchedulerConfiguration and a
-    MutatingWebhookConfiguration at it. Logs go to standard error; runs until SIGTERM or Ctrl-C.
-    """
-    host, port = _address(listener["address"])
-    tls = _tls(listener["tls_cert"], listener["tls_key"])
+def serve(flags: dict[str, Any]) -> int:
+    """Answer until a signal asks to stop; the exit code. Raises UsageError, InputError and ClusterUnreachable."""
+    host, port = _address(flags["address"])
+    tls = _tls(flags["tls_cert"], flags["tls_key"])
     configure("text", "info")
-    lots = random.Random(seed) if ties == "random" else None
-    return asyncio.run(_main(ClusterTarget(kubeconfig, context), _Service(host, port, tls, url_file), lots))
+    lots = random.Random(flags["seed"]) if flags["ties"] == "random" else None
+    target = ClusterTarget(flags["kubeconfig"], flags["context"])
+    return asyncio.run(_main(target, _Service(host, port, tls, flags["url_file"]), lots))
 
 
 def _address(text: str) -> tuple[str, int]:

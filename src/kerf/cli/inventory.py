@@ -4,11 +4,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-import click
-
 from kerf.cli.cards import Card, Holder, cards_of
 from kerf.cli.exits import DONE
-from kerf.cli.inputs.input import ReadInput, Source, input_options, output_option, read_input
+from kerf.cli.inputs.input import ReadInput, Source, read_input
 from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.plan.json import API_VERSION, Json, cards_number
 from kerf.cli.render import counted, emit, table
@@ -18,15 +16,9 @@ from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.snapshot import ClusterNode
 
-_SELECTOR = click.option("-l", "--selector", default="", metavar="SELECTOR", help="Only nodes with these labels.")
 
-
-@click.command()
-@input_options
-@_SELECTOR
-@output_option
-def gpus(**flags: Any) -> int:
-    """Each physical GPU, what is used of it, and who holds it."""
+def show_gpus(flags: dict[str, Any]) -> int:
+    """Print each GPU and its holders; the exit code."""
     read = _selected(read_input(Source.of(flags)), flags["selector"])
     cards = [(node, card) for node in read.snapshot.nodes for card in cards_of(node, read.snapshot)]
     is_wide = flags["output"] == "wide"
@@ -35,12 +27,8 @@ def gpus(**flags: Any) -> int:
     return DONE
 
 
-@click.command()
-@input_options
-@_SELECTOR
-@output_option
-def nodes(**flags: Any) -> int:
-    """Each node, what it costs, and how far it has come."""
+def show_nodes(flags: dict[str, Any]) -> int:
+    """Print each node and the sum of their prices; the exit code."""
     read = _selected(read_input(Source.of(flags)), flags["selector"])
     items = [_node_object(node, read) for node in read.snapshot.nodes]
     data = {"apiVersion": API_VERSION, "kind": "NodeInventory", "currency": read.market.currency, "items": items}

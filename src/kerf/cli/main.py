@@ -1,7 +1,7 @@
 """The program `kerf` and `kubectl kerf`: which command is in which module, and what every error exits with.
 
-Most of the time of a short command is import time. Commands are therefore loaded when they are called, and this module
-imports nothing but click, so that `kerf --help` answers at once.
+Most of the time of a short command is import time. Commands are therefore loaded when they are called, this module
+imports nothing but click, and a command's module nothing but its flags: help and completion answer at once.
 """
 
 import importlib
@@ -42,11 +42,9 @@ _MODULES = {
     "plan": "plan.command",
     "explain": "explain.command",
     "lint": "lint.command",
-    "gpus": "inventory",
-    "nodes": "inventory",
     "advise": "advise.command",
     "run": "run.command",
-    "hami-extender": "extender",
+    "hami-extender": "hami_extender",
 }
 """The modules of commands, where they are not called as the command."""
 

@@ -15,6 +15,7 @@ import click
 
 from kerf import __version__
 from kerf.cli.echo import echo
+from kerf.cli.examples import ExampleCommand
 from kerf.cli.exits import DONE
 from kerf.cli.run.command import CLOUDS, run
 from kerf.config import settings_of, settings_table
@@ -78,7 +79,14 @@ def _read_version(_context: click.Context, parameter: click.Parameter, value: st
     return int(found[1]), int(found[2])
 
 
-@click.command()
+@click.command(
+    cls=ExampleCommand,
+    examples=(
+        ("Install all of Kerf", "kerf manifests --image registry.example/kerf:1 | kubectl apply --server-side -f -"),
+        ("Only what lets others use kerf plan", "kerf manifests --reader"),
+        ("With flags of kerf run", "kerf manifests --image registry.example/kerf:1 -- --batch-idle=2s"),
+    ),
+)
 @click.option(
     "--crds",
     "has_crds",

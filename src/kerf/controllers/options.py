@@ -1,8 +1,9 @@
 """How the controllers plan, as the settings say."""
 
 from kerf.config import Settings
-from kerf.engine.options import AUTO, Options
+from kerf.engine.options import Options
 from kerf.model.defaultspread import default_spread_of
+from kerf.model.policies import AUTO
 
 
 def options_of(settings: Settings, *, follows: bool = False) -> Options:

@@ -22,7 +22,7 @@ from kerf.engine.headroom.windows.admission import Place, admissions
 from kerf.engine.invain import bought_in_vain
 from kerf.engine.lastword import heeded
 from kerf.engine.mounting import mounted
-from kerf.engine.options import COST, DEFAULT, IGNORE, Options
+from kerf.engine.options import DEFAULT, Options
 from kerf.engine.outcome import Outcome
 from kerf.engine.pacing import Pacing, paced
 from kerf.engine.place.preferences import Forms
@@ -39,6 +39,7 @@ from kerf.model.lowerbound import Ignored, LowerBound
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Admission, Cost, GpuUse
 from kerf.model.pods import Pod, PodSpec
+from kerf.model.policies import COST, IGNORE
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.volumecauses import ClaimInUse
 from kerf.sharing.family import Family

@@ -3,17 +3,7 @@
 from dataclasses import dataclass
 
 from kerf.model.defaultspread import DefaultSpread
-
-COST, FIRST_FIT = "cost", "first-fit"
-STRATEGIES = (COST, FIRST_FIT)
-AUTO = "auto"
-RESPECT, IGNORE = "Respect", "Ignore"
-POLICIES = (RESPECT, IGNORE)
-BUDGETS = {"1s": 26, "30s": 160}
-"""Rounds of prices by about how long they take for 7,000 pods of 120 shapes on 16 types."""
-SHORT = "1s"
-STRICT, BEST_EFFORT = "Strict", "BestEffort"
-MIN_VALUES_POLICIES = (STRICT, BEST_EFFORT)
+from kerf.model.policies import AUTO, BEST_EFFORT, BUDGETS, COST, RESPECT, SHORT, STRICT
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from kerf.engine.buy.precedence import importance, is_better
 from kerf.engine.buy.proving import Proof, proven
 from kerf.engine.buy.spreading import Assigned, Known, Unassigned, assigned
 from kerf.engine.decision import Refusal
-from kerf.engine.options import COST, Options
+from kerf.engine.options import Options
 from kerf.engine.outcome import Outcome
 from kerf.engine.place.queueing import Destined
 from kerf.engine.place.shapes import Shape
@@ -35,6 +35,7 @@ from kerf.model.constraints import Taint
 from kerf.model.nodeclaim import FOLLOW
 from kerf.model.plan import Launch
 from kerf.model.pods import Pod
+from kerf.model.policies import COST
 
 _MOST_ATTEMPTS = 4
 

@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kerf.engine.leaving import with_leaving
-from kerf.engine.options import DEFAULT, IGNORE, Options
+from kerf.engine.options import DEFAULT, Options
 from kerf.engine.place.volumes import Volumes
 from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import Supply, supply
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
+from kerf.model.policies import IGNORE
 from kerf.model.snapshot import ClusterSnapshot
 
 

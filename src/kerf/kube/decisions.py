@@ -13,6 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from kerf.errors import ApiError, brief
+from kerf.kube.accounts import ACCOUNT
 from kerf.kube.client import KubeClient
 from kerf.kube.election import DRY_RUN_LEASE, LEASE
 from kerf.kube.resources import (
@@ -31,8 +32,6 @@ from kerf.ports import NotFound
 
 PATH = "/debug/decisions"
 AUDIENCE = "kerf.dev"
-ACCOUNT = "kerf-decisions"
-"""The service account for whose token a person asks, where Kerf is called `kerf`; the chart lets it get `PATH`."""
 TOKEN_HEADER = "X-Kerf-Authorization"
 _TOKEN_S = 600
 _MOST_TOKEN = 16_384

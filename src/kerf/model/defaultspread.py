@@ -7,14 +7,9 @@ happens where it cannot hold, which is ScheduleAnyway unless stated.
 import re
 
 from kerf.model.constraints import ANYTHING, HOSTNAME, ZONE
+from kerf.model.spreadforms import NONE, PATTERN, SYSTEM
 from kerf.model.topology import TopologySpreadConstraint
 
-NONE, SYSTEM = "none", "System"
-FORM = "none, System, or KEY=MAXSKEW[:DoNotSchedule|ScheduleAnyway], separated by commas"
-PATTERN = (
-    r"(?:[A-Za-z0-9./_-]{1,316}=[1-9][0-9]{0,3}(?::(?:DoNotSchedule|ScheduleAnyway))?,)*"
-    r"[A-Za-z0-9./_-]{1,316}=[1-9][0-9]{0,3}(?::(?:DoNotSchedule|ScheduleAnyway))?"
-)
 DefaultSpread = tuple[TopologySpreadConstraint, ...]
 _SYSTEM: DefaultSpread = (
     TopologySpreadConstraint(HOSTNAME, 3, ANYTHING, is_required=False),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kerf.model.market import NOTHING_WITHHELD, Withheld
-from kerf.model.snapshot import PLUGIN_NAMESPACES
+from kerf.model.pluginnamespaces import PLUGIN_NAMESPACES
 
 DUMP = "ClusterDump"
 DUMP_VERSION = "kerf.dev/v1alpha1"

@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterable
 
 from kerf.model.evidence import ClusterPolicy, DevicePlugin, PluginEvidence
 from kerf.model.nodes import Node
+from kerf.model.pluginnamespaces import PLUGIN_NAMESPACES
 from kerf.model.pods import Pod
-from kerf.model.snapshot import PLUGIN_NAMESPACES, DaemonSet
+from kerf.model.snapshot import DaemonSet
 from kerf.sharing.hami.records import is_registered
 from kerf.sharing.installed import plugin_of, plugin_of_policy
 

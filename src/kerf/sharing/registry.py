@@ -7,8 +7,9 @@ from functools import lru_cache
 from kerf.errors import DecodeError
 from kerf.model.causes import Cause, Name, Quoted
 from kerf.model.evidence import NO_EVIDENCE, PluginEvidence
+from kerf.model.pluginnamespaces import PLUGIN_NAMESPACES
 from kerf.model.pods import Pod, PodDemand
-from kerf.model.snapshot import PLUGIN_NAMESPACES, ClusterSnapshot, ConfigMap
+from kerf.model.snapshot import ClusterSnapshot, ConfigMap
 from kerf.sharing.family import SHARING, Family, Refused, Unreadable
 from kerf.sharing.gathering import Gathered
 from kerf.sharing.hami.config import CONFIG_MAP as HAMI_CONFIG_MAP

@@ -19,6 +19,7 @@ from kerf.model.namespaces import Namespace, Service
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
+from kerf.model.pluginnamespaces import PLUGIN_NAMESPACES
 from kerf.model.pods import FAILED, Pod, PodDisruptionBudget
 from kerf.model.promises import moved
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest, consumed_request
@@ -26,7 +27,6 @@ from kerf.model.quantities import Resources
 from kerf.model.resourcequotas import OBJECTS
 from kerf.model.runtimeclasses import RuntimeClass
 from kerf.model.snapshot import (
-    PLUGIN_NAMESPACES,
     ClusterNode,
     ClusterSnapshot,
     ConfigMap,

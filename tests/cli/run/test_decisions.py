@@ -8,7 +8,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from kerf.cli.inputs.leader import LeaderFlags, NoLeader, answer_of, ask_leader
+from kerf.cli.inputs.leader import NoLeader, answer_of, ask_leader
+from kerf.cli.inputs.leaderflags import LeaderFlags
 from kerf.cli.run.decisions import Decisions
 from kerf.cli.run.serving import Asking, Serving
 from kerf.engine.disruption.causes import EmptyFor

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.options import COST, FIRST_FIT
 from kerf.model.causes import Name
 from kerf.model.constraints import HOSTNAME, INSTANCE_TYPE, ZONE, Requirements
 from kerf.model.plan import Plan
 from kerf.model.pods import PodSpec
+from kerf.model.policies import COST, FIRST_FIT
 from kerf.model.snapshot import DaemonSet
 from kerf.model.topology import ANTI_AFFINITY, SPREAD, KeptOffByDaemonSet
 from kerf.testing.builders import a_pod, a_pool, an_instance_type

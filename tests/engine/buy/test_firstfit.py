@@ -1,11 +1,11 @@
 """`--strategy first-fit`: Karpenter's order and choice, with the costs it is known for."""
 
-from kerf.engine.options import FIRST_FIT
 from kerf.model.constraints import ZONE
 from kerf.model.instancetypes import InstanceType
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Plan
 from kerf.model.pods import Pod
+from kerf.model.policies import FIRST_FIT
 from kerf.testing.builders import a_pod, a_pool, an_instance_type
 from tests.engine.worlds import G5, G5_2X, G5_12X, M5, a_hami_pool, bought, per_hour, planned, refused, some
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from kerf.engine.explain.launches import why_launched
-from kerf.engine.options import COST, FIRST_FIT
 from kerf.model.constraints import HOSTNAME, NODE_POOL, ZONE, Requirements
 from kerf.model.nodeclaim import LAUNCHED
 from kerf.model.nodes import Node
 from kerf.model.plan import Plan
 from kerf.model.pods import RUNNING, Pod
+from kerf.model.policies import COST, FIRST_FIT
 from kerf.model.promises import Promises, written
 from kerf.testing.builders import a_claim, a_node, a_pod, a_pool, an_instance_type
 from tests.engine.place.test_topology import away, near, spread

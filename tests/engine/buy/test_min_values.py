@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from kerf.engine.explain.plan import plan
-from kerf.engine.options import BEST_EFFORT, COST, FIRST_FIT, Options
+from kerf.engine.options import Options
 from kerf.model.causes import MinValuesUnmet, Name
 from kerf.model.constraints import INSTANCE_TYPE, ZONE, Requirement, Requirements
 from kerf.model.instancetypes import RESERVED, SPOT, InstanceType, Offering
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Plan
+from kerf.model.policies import BEST_EFFORT, COST, FIRST_FIT
 from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type
 from tests.engine.worlds import only_unplaced, planned, some
 

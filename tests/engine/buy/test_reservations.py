@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from kerf.engine.buy.limits import Ledger, reserved
-from kerf.engine.options import COST, FIRST_FIT
 from kerf.engine.world import World
 from kerf.model.causes import ReservationUsedUp
 from kerf.model.constraints import (
@@ -20,6 +19,7 @@ from kerf.model.constraints import (
 from kerf.model.instancetypes import ON_DEMAND, RESERVED, SPOT, InstanceType, Offering
 from kerf.model.nodeclaim import PLANNED_OFFERING
 from kerf.model.plan import Plan
+from kerf.model.policies import COST, FIRST_FIT
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type
 from tests.engine.worlds import only_unplaced, planned, some
 

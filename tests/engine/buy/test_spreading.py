@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.options import COST, FIRST_FIT
 from kerf.model.constraints import CAPACITY_TYPE, HOSTNAME, ZONE, Requirements
 from kerf.model.instancetypes import ON_DEMAND, SPOT, Offering
 from kerf.model.plan import RESERVE, Plan
 from kerf.model.pods import RUNNING, Pod
+from kerf.model.policies import COST, FIRST_FIT
 from kerf.model.topology import AffinityCircle, NoRoomBeside, NotNear, SkewExceeded, TooNear
 from kerf.testing.builders import a_node, a_pod, a_pool, an_instance_type
 from tests.engine.place.test_topology import away, near, spread

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.options import COST, FIRST_FIT
 from kerf.model.constraints import ZONE_ID, Requirement, Requirements
 from kerf.model.instancetypes import ON_DEMAND, InstanceType, Offering
 from kerf.model.pods import Pod
+from kerf.model.policies import COST, FIRST_FIT
 from kerf.model.topology import TopologySpreadConstraint
 from kerf.testing.builders import a_pod, a_pool, an_instance_type
 from tests.engine.worlds import planned, refused

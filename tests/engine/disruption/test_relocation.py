@@ -3,13 +3,14 @@
 from typing import Any
 
 from kerf.engine.disruption.relocation import Relocation, relocation
-from kerf.engine.options import IGNORE, RESPECT, Options
+from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.constraints import HOSTNAME, ZONE, Requirements
 from kerf.model.defaultspread import default_spread_of
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodes import Node
 from kerf.model.pods import Owner, Pod
+from kerf.model.policies import IGNORE, RESPECT
 from kerf.model.snapshot import Upserted
 from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from kerf.sharing.hami.records import ALLOCATED, NODE

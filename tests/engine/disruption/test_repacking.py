@@ -12,7 +12,7 @@ from kerf.engine.disruption.causes import Alternative, Lacks, NoAlternative
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.repacking import nearest, propose
 from kerf.engine.explain.disruption import explained
-from kerf.engine.options import IGNORE, Options
+from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.causes import Name
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
@@ -22,6 +22,7 @@ from kerf.model.nodeclaim import REPLACES
 from kerf.model.nodepool import BALANCED, WHEN_EMPTY, Budget, Disruption, NodePool
 from kerf.model.plan import REPLAY
 from kerf.model.pods import Owner, Pod
+from kerf.model.policies import IGNORE
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.testing.builders import NOON_S, a_market, a_pool, an_instance_type, resources
 from tests.engine.disruption.clusters import a_cluster, free_pool, may_go, on, ours

@@ -4,21 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import click
-
 from kerf.cli.exits import DONE, LOOK, ObjectNotFound
-from kerf.cli.inputs.input import (
-    ReadInput,
-    Source,
-    input_options,
-    is_meant,
-    output_option,
-    pod_options,
-    progress,
-    read_input,
-)
+from kerf.cli.inputs.input import ReadInput, Source, is_meant, progress, read_input
+from kerf.cli.inputs.naming import Wanted
 from kerf.cli.inputs.selectors import parse_selector
-from kerf.cli.inputs.wanted import WORKLOADS, pods_of, wanted_objects, workload_of
+from kerf.cli.inputs.wanted import pods_of, workload_of
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, emit, table
 from kerf.engine.study.sizing.families import FamilyCost, cost_today, costs_by_family
@@ -28,21 +18,8 @@ from kerf.model.pods import Pod
 _MOST_ROWS = 12
 
 
-@click.command()
-@click.argument("workloads", nargs=-1, metavar="[KIND/NAME]...")
-@input_options
-@pod_options
-@output_option
-def instance_types(workloads: tuple[str, ...], **flags: Any) -> int:
-    """What pods would cost on each family of instance types, the cheapest first.
-
-    The pods of workloads, those with labels (-l), or all that wait for a node; as if they were new and no node were
-    there. NodePools count with all that they ask but types and limits. Exit code 3 when no family holds all of them.
-    """
-    namespace = None if flags["all_namespaces"] else flags["namespace"]
-    asked = wanted_objects(workloads, namespace)
-    if any(one.kind not in WORKLOADS for one in asked):
-        raise click.UsageError("expected workloads, such as job/NAME or deployment/NAME")
+def show(asked: Sequence[Wanted], namespace: str | None, flags: dict[str, Any]) -> int:
+    """Print the cost on each family; the exit code. Raises ObjectNotFound."""
     selector = None if flags["selector"] is None else parse_selector(flags["selector"])
     read = read_input(Source.of(flags))
     if asked:

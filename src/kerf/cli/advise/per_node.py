@@ -4,11 +4,9 @@ import difflib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import click
-
 from kerf.cli.echo import echo
 from kerf.cli.exits import DONE, LOOK, ClusterUnreachable
-from kerf.cli.inputs.input import ReadInput, Source, input_of_catalogue, input_options, output_option, read_input
+from kerf.cli.inputs.input import ReadInput, Source, input_of_catalogue, read_input
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, emit, table
 from kerf.engine.study.sizing.assortment import ANY_POOL, any_pool, offered_if_named
@@ -20,21 +18,11 @@ from kerf.model.instancetypes import price_number, price_text
 from kerf.model.quantities import Resources, quantity_text
 
 _MOST_ROWS = 10
-_MOST_JOBS = 1000
 
 
-@click.command()
-@click.argument("jobs", metavar="N", type=click.IntRange(1, _MOST_JOBS))
-@click.option("--instance-type", metavar="TYPE", help="The type of the node; without it those of the NodePools.")
-@click.option("--nodepool", metavar="NAME", help="Only this NodePool.")
-@input_options
-@output_option
-def per_node(jobs: int, instance_type: str | None, nodepool: str | None, **flags: Any) -> int:
-    """What each of N jobs may ask so that one node holds them all.
-
-    That is what kubelet and DaemonSets leave of a node, divided by N, and not the size of the machine divided by N.
-    Without files and without a cluster a type is looked up in the catalogue alone. Exit code 3 when no type holds N.
-    """
+def show(jobs: int, flags: dict[str, Any]) -> int:
+    """Print what each of so many jobs may ask; the exit code. Raises InputError."""
+    instance_type, nodepool = flags["instance_type"], flags["nodepool"]
     read = _read(Source.of(flags), instance_type)
     found = by_density(_offered_types(read, instance_type, nodepool), jobs)
     data = {

@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import click
-
 from kerf.cli.exits import DONE
-from kerf.cli.inputs.input import Source, input_options, output_option, read_input
-from kerf.cli.inputs.wanted import Wanted, key_of
-from kerf.cli.plan.command import decided
+from kerf.cli.inputs.input import Source, read_input
+from kerf.cli.inputs.naming import Wanted
+from kerf.cli.inputs.wanted import key_of
 from kerf.cli.plan.json import API_VERSION, Json
+from kerf.cli.plan.planning import decided
 from kerf.cli.render import counted, emit, some, table
 from kerf.engine.options import Options
 from kerf.engine.study.sizing.pools import Filled, LimitReview, PoolReview, TypeReview, reviewed
@@ -21,12 +20,8 @@ _FAR = 4
 _MOST_NAMED = 5
 
 
-@click.command()
-@click.argument("name", metavar="NAME")
-@input_options
-@output_option
-def pool(name: str, **flags: Any) -> int:
-    """A NodePool's limits against use, what they would cost when filled, and types that serve no pod."""
+def show(name: str, flags: dict[str, Any]) -> int:
+    """Print the review of a NodePool; the exit code. Raises ObjectNotFound."""
     read = read_input(Source.of(flags), with_usage=True)
     pools = {each.name: each for each in read.snapshot.node_pools}
     found = pools[key_of(Wanted("nodepool", name.removeprefix("nodepool/")), pools, read)]

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import click
 import yaml
 
 from kerf.cli.echo import echo
 from kerf.cli.exits import DONE, LOOK
-from kerf.cli.inputs.input import ReadInput, Source, input_options, output_option, read_input
+from kerf.cli.inputs.input import ReadInput, Source, read_input
+from kerf.cli.inputs.naming import Wanted
 from kerf.cli.inputs.prometheus import Prometheus
-from kerf.cli.inputs.wanted import WORKLOADS, Wanted, key_of, parsed, pods_of, workload_of
+from kerf.cli.inputs.wanted import key_of, pods_of, workload_of
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, emit, table
 from kerf.engine.study.usage.history import SHARD_NAME, History, WorkloadName, entries_of, history_of
@@ -37,7 +37,6 @@ from kerf.sharing.hami.config import CHART_DEFAULTS, HamiConfig
 from kerf.sharing.hami.family import Hami
 from kerf.sharing.registry import families_of
 
-_KINDS = ("pod", *WORKLOADS)
 _RULE = (
     f"cpu: p{CPU_PERCENTILE} plus {CPU_MARGIN_PERCENT} %; memory: peak plus {PEAK_MARGIN_PERCENT} %"
     " (a container that exceeds its memory is killed)"
@@ -62,26 +61,8 @@ class _Asked:
     config: HamiConfig
 
 
-@click.command()
-@click.argument("workload", metavar="KIND/NAME")
-@click.option("-n", "--namespace", metavar="NAMESPACE", help="The workload's namespace.")
-@click.option("--patch", "is_patch", is_flag=True, help="Print the patch alone, for kubectl patch --patch-file.")
-@click.option("--prometheus", metavar="URL", help="Ask this server for a longer history.")
-@click.option("--prometheus-token-file", "token_file", metavar="FILE", help="A bearer token for it.")
-@click.option(
-    "--days", type=click.IntRange(1, 90), default=30, show_default=True, help="How far back Prometheus is asked."
-)
-@input_options
-@output_option
-def requests(workload: str, **flags: Any) -> int:
-    """Requests for a workload, from what its pods used: the evidence, and a patch that nothing applies.
-
-    KIND is pod, deployment, statefulset, replicaset, job or cronjob. Exit code 0; 3 when nothing is known of its use; 1
-    when there is no such workload.
-    """
-    wanted = parsed(workload, flags.pop("namespace"))
-    if wanted.kind not in _KINDS:
-        raise click.UsageError(f"{workload}: expected one of {', '.join(_KINDS)}, then /NAME")
+def show(wanted: Wanted, flags: dict[str, Any]) -> int:
+    """Print the advice for a workload, or its patch alone; the exit code. Raises ObjectNotFound."""
     is_patch, output = flags.pop("is_patch"), flags.pop("output")
     prometheus = {key: flags.pop(key) for key in ("prometheus", "token_file", "days")}
     read = read_input(Source.of(flags), with_usage=True, with_history=True)

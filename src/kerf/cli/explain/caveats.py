@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kerf.cli.explain.pods import PodAnswers
-from kerf.cli.plan.command import assumed
+from kerf.cli.plan.planning import assumed
 from kerf.engine.explain.plan import NOT_ALL_TRIED, caveats, pool_caveats
 from kerf.model.pods import Pod
 

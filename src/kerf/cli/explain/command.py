@@ -1,47 +1,30 @@
 """`kerf explain`: why pending, why kept, why removed, and the smallest change that would help.
 
-It makes the plan that `kerf plan` makes and looks the answer up in it, so that the two cannot differ.
+Only its flags are here. What answers is imported where it is needed: help, completion and wrong usage do not wait for
+it.
 """
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
 
-from kerf.cli.exits import DONE, LOOK, ObjectNotFound
-from kerf.cli.explain.buffers import explain_buffer
-from kerf.cli.explain.caveats import notes_beside
-from kerf.cli.explain.explanation import Explanation
-from kerf.cli.explain.nodeclasses import explain_node_classes
-from kerf.cli.explain.nodes import explain_node
-from kerf.cli.explain.pods import PodAnswers, explain_pods
-from kerf.cli.explain.pools import explain_pool
-from kerf.cli.explain.requests import explain_request
-from kerf.cli.explain.windows import explain_window
-from kerf.cli.explain.workloads import explain_selection, explain_workload
-from kerf.cli.inputs.input import (
-    ReadInput,
-    Source,
-    input_options,
-    is_meant,
-    output_option,
-    pod_options,
-    progress,
-    read_input,
+from kerf.cli.examples import ExampleCommand
+from kerf.cli.inputs.naming import KINDS, wanted_objects
+from kerf.cli.inputs.options import input_options, output_option, pod_options, policy_options
+
+
+def _kinds_like(typed: str) -> list[str]:
+    return [kind for kind in KINDS if kind.startswith(typed)]
+
+
+@click.command(
+    cls=ExampleCommand,
+    examples=(
+        ("Why the pods of a Deployment wait", "kerf explain deployment gpu-app -f pool.yaml -f workload.yaml"),
+        ("What a NodePool may still buy", "kerf explain nodepool/gpu-pool-1 -f pool.yaml -f workload.yaml"),
+        ("All pods with a label, in the cluster of the kubeconfig", "kerf explain -l app=web -A"),
+    ),
 )
-from kerf.cli.inputs.selectors import parse_selector
-from kerf.cli.inputs.wanted import KINDS, WORKLOADS, Wanted, key_of, pods_of, wanted_objects, workload_of
-from kerf.cli.plan.command import decided, policy_options
-from kerf.cli.plan.json import API_VERSION, Json
-from kerf.cli.render import emit
-from kerf.engine.options import Options
-from kerf.model.pods import Pod
-from kerf.model.snapshot import ClusterNode
-
-_MACHINES = ("node", "nodeclaim")
-
-
-@click.command()
 @click.argument("objects", nargs=-1, metavar="[KIND/NAME]...", shell_complete=lambda *asked: _kinds_like(asked[2]))
 @input_options
 @pod_options
@@ -58,82 +41,6 @@ def explain(objects: tuple[str, ...], **flags: Any) -> int:
     wanted = wanted_objects(objects, namespace)
     if not wanted and flags["selector"] is None:
         raise click.UsageError("give KIND/NAME, or -l SELECTOR")
-    asked = parse_selector(flags["selector"] or "")
-    with_usage = flags["selector"] is not None or any(one.kind in (*WORKLOADS, *_MACHINES) for one in wanted)
-    read = read_input(Source.of(flags), with_usage=with_usage)
-    policies = {"preferences": flags["preference_policy"], "min_values": flags["min_values_policy"]}
-    options = Options(with_bound=False, **policies)
-    with progress("planning"):
-        chosen = [pod for pod in read.pods if is_meant(pod, namespace, asked)] if flags["selector"] is not None else []
-        meant = [pod for one in wanted for pod in _pods(one, read)] + chosen
-        answers = PodAnswers(read, *decided(read, options, {pod.key for pod in meant}))
-        found = [_explained(one, answers) for one in wanted]
-    notes = notes_beside(meant, _named(wanted), answers)
-    data: Json = {"apiVersion": API_VERSION, "kind": "ExplanationList"}
-    data["items"] = [one.data for one in found]
-    if flags["selector"] is not None:
-        if not chosen:
-            raise ObjectNotFound(f"no pod of the {read.place} has these labels")
-        data["items"] += [one.data for one in explain_pods([pod.key for pod in chosen], answers)]
-        found.append(explain_selection(flags["selector"], chosen, answers))
-        data["selection"] = found[-1].data
-    data["notes"] = notes
-    emit(flags["output"], lambda: data, lambda: _lines(found, notes))
-    return LOOK if any(one.needs_look for one in found) else DONE
+    from kerf.cli.explain.answering import show
 
-
-def _kinds_like(typed: str) -> list[str]:
-    return [kind for kind in KINDS if kind.startswith(typed)]
-
-
-def _explained(wanted: Wanted, answers: PodAnswers) -> Explanation:
-    read = answers.read
-    if wanted.kind == "pod":
-        return explain_pods((key_of(wanted, read.pods_by_key, read),), answers)[0]
-    if wanted.kind == "nodepool":
-        pools = {pool.name: pool for pool in read.snapshot.node_pools}
-        return explain_pool(pools[key_of(wanted, pools, read)], read, answers.plan)
-    if wanted.kind == "nodeclass":
-        named = {each.name for each in read.snapshot.node_classes}
-        return explain_node_classes(key_of(wanted, named, read), read)
-    if wanted.kind == "cwin":
-        windows = {window.name: window for window in read.snapshot.windows}
-        return explain_window(windows[key_of(wanted, windows, read)], answers)
-    if wanted.kind == "provisioningrequest":
-        requests = {each.key: each for each in read.snapshot.provisioning_requests}
-        return explain_request(requests[key_of(wanted, requests, read)], answers)
-    if wanted.kind == "capacitybuffer":
-        buffers = {each.key: each for each in read.snapshot.capacity_buffers}
-        return explain_buffer(buffers[key_of(wanted, buffers, read)], answers)
-    if wanted.kind in _MACHINES:
-        nodes = _nodes(wanted.kind, read)
-        return explain_node(KINDS[wanted.kind][0], nodes[key_of(wanted, nodes, read)], answers)
-    return explain_workload(workload_of(wanted, read), answers)
-
-
-def _nodes(kind: str, read: ReadInput) -> dict[str, ClusterNode]:
-    """Nodes with their claims, by the name of the node or of the claim."""
-    pairs = ((held.node if kind == "node" else held.claim, held) for held in read.snapshot.nodes)
-    return {named.name: held for named, held in pairs if named is not None}
-
-
-def _pods(wanted: Wanted, read: ReadInput) -> list[Pod]:
-    """The pods that were asked for, themselves or by their workload."""
-    if wanted.kind == "pod":
-        return [read.pods_by_key[key_of(wanted, read.pods_by_key, read)]]
-    return pods_of(workload_of(wanted, read), read) if wanted.kind in WORKLOADS else []
-
-
-def _named(wanted: Sequence[Wanted]) -> list[str]:
-    """The NodePools among these objects."""
-    return [one.name for one in wanted if one.kind == "nodepool"]
-
-
-def _lines(found: list[Explanation], notes: Sequence[str]) -> Iterator[str]:
-    for number, one in enumerate(found):
-        if number:
-            yield ""
-        yield from one.lines
-    if notes:
-        yield ""
-        yield from (f"note: {note}" for note in notes)
+    return show(wanted, namespace, flags)

@@ -7,7 +7,7 @@ from kerf.cli.explain.draining import Draining
 from kerf.cli.explain.explanation import Explanation
 from kerf.cli.explain.pods import PodAnswers
 from kerf.cli.inputs.input import ReadInput
-from kerf.cli.inputs.wanted import WORKLOADS
+from kerf.cli.inputs.naming import WORKLOADS
 from kerf.cli.inventory import card_object, created_s, holder_text, pool_of
 from kerf.cli.plan.json import Json
 from kerf.cli.render import counted, some, table

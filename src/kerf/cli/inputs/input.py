@@ -6,18 +6,13 @@ instant that the input states, unless `--now` says otherwise.
 
 import contextlib
 import difflib
-import functools
-import io
 import os
-import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
-
-import click
 
 from kerf.catalog import provider_of, why_not_sold
 from kerf.cli.collector import collector_off
@@ -25,7 +20,6 @@ from kerf.cli.echo import echo
 from kerf.cli.inputs.catalogue import read_market
 from kerf.cli.inputs.gaps import gaps, is_assumed, with_claims
 from kerf.cli.inputs.selectors import parse_selector
-from kerf.cli.proposals import a_file
 from kerf.cli.render import counted
 from kerf.config import settings_of
 from kerf.engine.disruption.quiet import remaining_s
@@ -33,7 +27,7 @@ from kerf.engine.leaving import with_leaving
 from kerf.engine.study.usage.history import SHARD_NAME
 from kerf.engine.study.usage.samples import SampleFault, joined
 from kerf.engine.world import World
-from kerf.errors import DecodeError, InputError, KerfError
+from kerf.errors import DecodeError, InputError
 from kerf.manifests.decode import decode
 from kerf.manifests.decoded import Decoded
 from kerf.manifests.read import Documents, read_documents
@@ -53,155 +47,13 @@ from kerf.sharing.installed import plugin_of
 from kerf.sharing.registry import configures
 from kerf.state import ClusterState, observed_memory
 
-_WATCH_S = 2.0
 _PLUGIN_NAMESPACES = "KERF_PLUGIN_NAMESPACES"
 _MOST_NAMED = 3
-_LASTED = re.compile(r"\b(?:[0-9]+(?:ms|[dhms]))+\b|(?<=\"ageSeconds\": )[0-9]+|(?<=ageSeconds: )[0-9]+")
-_PART = re.compile(r"([0-9]+)(ms|[dhms]?)")
-_UNITS_S = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-FORMATS = ("table", "wide", "json", "yaml")
-_Command = Callable[..., Any]
-
-
-_FILES = (
-    click.option(
-        "-f",
-        "--filename",
-        "files",
-        multiple=True,
-        metavar="FILE|DIR|-",
-        shell_complete=a_file,
-        help="Manifests to read instead of a cluster.",
-    ),
-    click.option("-R", "--recursive", is_flag=True, help="Read the subdirectories of directories too."),
-    click.option(
-        "--catalog",
-        metavar="CATALOG",
-        shell_complete=a_file,
-        help="aws[:REGION], aws:live[:REGION], alibaba[:REGION], kwok, or a file.",
-    ),
-    click.option("--region", metavar="REGION", help="Region of the catalogue."),
-    click.option("--now", metavar="TIME", help="RFC 3339; by default now, with -f the newest instant in it."),
-)
-_CLUSTER = (
-    click.option("--kubeconfig", metavar="FILE", shell_complete=a_file, help="As kubectl's; KUBECONFIG without it."),
-    click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
-)
-
-
-def input_options(command: _Command) -> _Command:
-    """The flags by which every command is told what to look at; they arrive as one `Source`."""
-    more = click.option(
-        "--replicas", multiple=True, metavar="KIND/NS/NAME=N", help="Plan as if a workload had N replicas."
-    )
-    again = click.option("-w", "--watch", is_flag=True, help="Look again and again; print what has changed.")
-    return _decorated(_repeated(command), (*_FILES, more, *_CLUSTER, again))
-
-
-def cluster_options(command: _Command) -> _Command:
-    """Which cluster, for a command that needs no more."""
-    return _decorated(command, _CLUSTER)
-
-
-def source_options(command: _Command) -> _Command:
-    """The same without those that ask what would be: `--replicas` and `--watch`."""
-    return _decorated(command, (*_FILES, *_CLUSTER))
-
-
-def _repeated(command: _Command) -> _Command:
-    @functools.wraps(command)
-    def run(**flags: Any) -> Any:
-        if not flags.pop("watch"):
-            return command(**flags)
-        if "-" in flags["files"]:
-            raise click.UsageError("-w reads again and again, and standard input can be read once: give a file")
-        return _watch(functools.partial(command, **flags))
-
-    return run
-
-
-def _watch(look: Callable[[], object]) -> None:
-    """Look until Ctrl-C. What fails at first ends it; later on it is told, and tried again."""
-    shown = noted = ""
-    has_printed, looked_s = False, time.monotonic()
-    while True:
-        began_s = time.monotonic()
-        between_s, looked_s = began_s - looked_s, began_s
-        printed, said, failure = _looked(look)
-        if failure is not None and not has_printed:
-            raise failure
-        if not is_only_older(noted, said, between_s):
-            echo(said, nl=False, err=True)
-        if failure is not None:
-            # Afterwards it is printed again, for a sign that it goes on.
-            printed = shown = ""
-        if not is_only_older(shown, printed, between_s):
-            echo(("\n" if has_printed else "") + printed, nl=False)
-            sys.stdout.flush()
-            has_printed = True
-        shown, noted = printed, said
-        time.sleep(max(_WATCH_S, time.monotonic() - began_s))
-
-
-def _looked(look: Callable[[], object]) -> tuple[str, str, KerfError | None]:
-    """What a look prints, what it says on stderr, and the error that ended it."""
-    out, err, failure = io.StringIO(), io.StringIO(), None
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            look()
-        except KerfError as error:
-            failure = error
-    said = err.getvalue() if failure is None else "".join(f"error: {line}\n" for line in str(failure).splitlines())
-    return out.getvalue(), said, failure
-
-
-def is_only_older(before: str, now: str, seconds: float) -> bool:
-    """Whether the texts differ at most in how long things have lasted, and by no more than the time in between.
-
-    `100m` may be minutes, or a part of a cpu that a user has changed: so each figure may differ by the time between
-    the looks and one of its smallest unit, and no more. Linear in the text.
-    """
-    if _LASTED.sub("\0", before).split() != _LASTED.sub("\0", now).split():
-        return False
-    pairs = zip(_LASTED.findall(before), _LASTED.findall(now), strict=True)
-    return all(abs(_seconds(old) - _seconds(new)) <= seconds + _smallest_s(new) for old, new in pairs)
-
-
-def _seconds(text: str) -> float:
-    return sum(int(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
-
-
-def _smallest_s(text: str) -> float:
-    return min(_UNITS_S[unit] for _, unit in _PART.findall(text))
-
-
-def output_option(command: _Command) -> _Command:
-    """`-o`, as kubectl's."""
-    flag = click.option(
-        "-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True, help="Form of the output."
-    )
-    return flag(command)
-
-
-def pod_options(command: _Command) -> _Command:
-    """Which pods are meant."""
-    flags = (
-        click.option("-n", "--namespace", metavar="NAMESPACE", help="Only pods of this namespace."),
-        click.option("-A", "--all-namespaces", is_flag=True, help="Pods of all namespaces."),
-        click.option("-l", "--selector", metavar="SELECTOR", help="Only pods with these labels, as kubectl's."),
-    )
-    return _decorated(command, flags)
-
-
-def _decorated(command: _Command, flags: Iterable[Callable[[_Command], _Command]]) -> _Command:
-    for flag in reversed(tuple(flags)):
-        command = flag(command)
-    return command
 
 
 @dataclass(frozen=True)
 class Source:
-    """What the flags of `input_options` say, and `--replay`, which only `kerf plan` has."""
+    """What the flags of `options.input_options` say, and `--replay`, which only `kerf plan` has."""
 
     files: tuple[str, ...] = ()
     recursive: bool = False

@@ -5,23 +5,21 @@ worth having without it, as long as it says so.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import click
 import msgspec
 
-from kerf.cli.proposals import a_file
+from kerf.cli.inputs.leaderflags import LeaderFlags
 from kerf.errors import ApiError, DecodeError, InputError, KerfError
 from kerf.kube.client import ClusterTarget, KubeClient, NoCluster
-from kerf.kube.decisions import ACCOUNT, PATH, read_decisions
+from kerf.kube.decisions import PATH, read_decisions
 from kerf.manifests.clusterdump.decode import DECISIONS, MARKET, withheld_of
 from kerf.manifests.schema import Report, path_text
 from kerf.model.market import NOTHING_WITHHELD, Withheld
 
-_METRICS_PORT = 8080
 _ANSWER_S = 15
 _MOST_LETTERS = 600
 """Of a reason; the line that a role lacks must fit."""
@@ -49,58 +47,6 @@ class Answer:
     withheld: Withheld = NOTHING_WITHHELD
     decisions: tuple[Mapping[str, Any], ...] = ()
     shadow: "ShadowReport | None" = None
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderFlags:
-    """What the flags of `leader_options` say."""
-
-    namespace: str = "kerf-system"
-    port: int = _METRICS_PORT
-    account: str = ACCOUNT
-    url: str = ""
-    token_file: str = ""
-
-    @classmethod
-    def of(cls, flags: dict[str, Any]) -> "LeaderFlags":
-        """Takes its own flags out of `flags`."""
-        return cls(**{field.name: flags.pop(f"leader_{field.name}") for field in fields(cls)})
-
-
-def leader_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The flags that say where the leader is; they arrive as `LeaderFlags`."""
-    flags = (
-        click.option(
-            "--leader-namespace", metavar="NAME", default="kerf-system", show_default=True, help="Where Kerf runs."
-        ),
-        click.option(
-            "--leader-port",
-            type=click.IntRange(1, 65535),
-            default=_METRICS_PORT,
-            show_default=True,
-            help="On which its pods serve /metrics.",
-        ),
-        click.option(
-            "--leader-account",
-            metavar="NAME",
-            default=ACCOUNT,
-            show_default=True,
-            help="The service account that may ask it.",
-        ),
-        click.option(
-            "--leader-url", metavar="URL", default="", help="Ask the leader there, not through the API server."
-        ),
-        click.option(
-            "--leader-token-file",
-            metavar="FILE",
-            default="",
-            shell_complete=a_file,
-            help="A token for --leader-url, with the audience kerf.dev.",
-        ),
-    )
-    for flag in reversed(flags):
-        command = flag(command)
-    return command
 
 
 def ask_leader(kubeconfig: str | None, context: str | None, flags: LeaderFlags) -> Answer:

@@ -1,47 +1,32 @@
-"""`kerf lint`: findings in manifests, or in the objects of a cluster, before they cost anything."""
+"""`kerf lint`: findings in manifests, or in the objects of a cluster, before they cost anything.
 
-import sys
-from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
+Only its flags are here. What looks is imported where it is needed: help, completion and wrong usage do not wait for it.
+"""
+
 from typing import Any
 
 import click
 
-from kerf.catalog import load_market
-from kerf.cli.collector import collector_off
-from kerf.cli.echo import echo
-from kerf.cli.exits import DONE, LOOK, USAGE
-from kerf.cli.lint.fix import difference, write
-from kerf.cli.lint.output import FORMATS, output
+from kerf.cli.examples import ExampleCommand
+from kerf.cli.lint.forms import FORMS, TABLE
 from kerf.cli.proposals import a_file
-from kerf.cli.render import counted
-from kerf.errors import InputError
 from kerf.lint.findings import Severity
-from kerf.lint.fixes import fixed
-from kerf.lint.linter import Linted
-from kerf.lint.linter import lint as look
-from kerf.lint.rules import chosen, rules
-from kerf.manifests.documents import Document, JsonDocument, YamlDocument
-from kerf.manifests.read import Documents, parse, read_documents
-from kerf.model.market import Market
-
-_STDIN = "stdin"
-_MOST_PASSES = 10
-"""A fix may wait for another one of the same line; more than a few passes mean two fixes that undo each other."""
 
 
-def _codes(value: tuple[str, ...]) -> list[str]:
-    return [code for part in value for code in part.replace(",", " ").split()]
-
-
-@click.command()
+@click.command(
+    cls=ExampleCommand,
+    examples=(
+        ("Look at files", "kerf lint -f slices.yaml"),
+        ("See what would be corrected", "kerf lint slices.yaml --diff"),
+        ("Look at the objects of the cluster", "kerf lint --severity error"),
+    ),
+)
 @click.argument("paths", nargs=-1, metavar="[FILE]...", shell_complete=a_file)
 @click.option(
     "-f", "--filename", "files", multiple=True, metavar="FILE|DIR|-", shell_complete=a_file, help="Manifests."
 )
 @click.option("-R", "--recursive", is_flag=True, help="Read the subdirectories of directories too.")
-@click.option("-o", "--output", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="Form.")
+@click.option("-o", "--output", "form", type=click.Choice(FORMS), default=TABLE, show_default=True, help="Form.")
 @click.option("--select", multiple=True, metavar="CODES", help="Only rules whose codes begin so; separated by commas.")
 @click.option("--ignore", multiple=True, metavar="CODES", help="Not the rules whose codes begin so.")
 @click.option(
@@ -64,133 +49,9 @@ def lint(**flags: Any) -> int:
     Exit code 0 when nothing is found, 3 when something is, 2 when a file cannot be read (the others are looked at
     nevertheless).
     """
-    if flags["explain"] is not None:
-        return _explain(flags["explain"])
     files = (*flags["files"], *flags["paths"])
-    if (flags["fix"] or flags["diff"]) and (not files or "-" in files):
+    if flags["explain"] is None and (flags["fix"] or flags["diff"]) and (not files or "-" in files):
         raise click.UsageError("--fix and --diff change files: give some with -f")
-    codes = chosen(_codes(flags["select"]), _codes(flags["ignore"]))
-    with collector_off():
-        documents, texts = _read(files, flags)
-        linted = _look(documents, texts, codes, flags)
-    if flags["fix"] or flags["diff"]:
-        mended = _mended(linted, texts, codes, flags)
-        changed = {name: text for name, text in mended.items() if text != texts[name]}
-        if flags["diff"]:
-            for name, text in changed.items():
-                echo(difference(name, texts[name], text), nl=False)
-            return _ended(linted, is_clean=not changed)
-        for name, text in changed.items():
-            write(Path(name), text)
-        echo(f"note: {counted(len(changed), 'file')} mended", err=True)
-        documents, texts = _read(files, flags)
-        linted = _look(documents, texts, codes, flags)
-    if linted.passed_over:
-        number = counted(linted.passed_over, "document")
-        echo(f"note: {number} passed over, being no objects of Kubernetes", err=True)
-    shown = _at_least(linted, Severity(flags["severity"]))
-    echo(output(flags["form"], shown), nl=False)
-    return _ended(shown, is_clean=not shown.findings)
+    from kerf.cli.lint.linting import show
 
-
-def _explain(code: str) -> int:
-    rule = rules().get(code.upper())
-    if rule is None:
-        echo(f"error: --explain {code}: expected one of {', '.join(rules())}", err=True)
-        return USAGE
-    fix = ", --fix mends it" if rule.is_fixable else ""
-    echo(f"{rule.code} {rule.name} ({rule.severity.value}{fix})\n\n{rule.text}")
-    return DONE
-
-
-def _read(files: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Documents, dict[str, str]]:
-    """The documents, and the texts of the files they are in, in their order; none of a cluster."""
-    if not files:
-        from kerf.cli.inputs.live import read_cluster, whole_if_written
-
-        return read_cluster(flags["kubeconfig"], flags["context"], cut=whole_if_written).documents, {}
-    piped = sys.stdin.buffer.read().decode("utf-8", "replace") if "-" in files else ""
-    parts = [
-        parse(piped, _STDIN) if file == "-" else read_documents((file,), sys.stdin, recursive=flags["recursive"])
-        for file in dict.fromkeys(files)
-    ]
-    documents = _once(parts)
-    names = dict.fromkeys(map(_file_of, documents))
-    return documents, {name: piped if name == _STDIN else _text(name) for name in names}
-
-
-def _once(parts: list[Documents]) -> Documents:
-    """All of them; a file that is given by itself and in a folder counts once."""
-    seen: set[str] = set()
-    entries: list[Document | InputError] = []
-    for part in parts:
-        held = [entry for entry in part.entries if isinstance(entry, InputError) or _file_of(entry) not in seen]
-        seen |= {_file_of(entry) for entry in part}
-        entries += held
-    return Documents(tuple(entries))
-
-
-def _file_of(document: Document) -> str:
-    if isinstance(document, YamlDocument):
-        return document.name
-    return document.file.name if isinstance(document, JsonDocument) else ""
-
-
-def _text(name: str) -> str:
-    """The file as it is, ends of lines included; empty where it has gone meanwhile."""
-    try:
-        return Path(name).read_bytes().decode("utf-8").removeprefix("\ufeff")
-    except (OSError, UnicodeDecodeError):
-        return ""
-
-
-def _own_metrics() -> dict[str, str]:
-    from kerf.telemetry import REGISTRY
-
-    kinds = {"counter": "_total"}
-    return {metric.name + kinds.get(metric.type, ""): metric.type for metric in REGISTRY.collect()}
-
-
-def _look(documents: Documents, texts: Mapping[str, str], codes: frozenset[str], flags: Mapping[str, Any]) -> Linted:
-    catalog, region = flags["catalog"], flags["region"]
-
-    def market(provider: str) -> Market:
-        # A cloud that has no catalogue is looked at by the one that is named, else not at all.
-        return load_market(catalog, provider, region) if provider or catalog else Market(())
-
-    commented = {name: text if not name.endswith(".json") else "" for name, text in texts.items()}
-    return look(
-        documents, commented, market, codes, own_metrics=_own_metrics, is_live=not texts and bool(list(documents))
-    )
-
-
-def _mended(
-    linted: Linted, texts: Mapping[str, str], codes: frozenset[str], flags: Mapping[str, Any]
-) -> dict[str, str]:
-    """The texts with every fix, and fixes of what was fixed, until nothing changes."""
-    now = dict(texts)
-    for _ in range(_MOST_PASSES):
-        changed = False
-        for name in now:
-            of_file = [finding for finding in linted.findings if finding.file == name and finding.fix]
-            result = fixed(now[name], of_file, linted.subjects)
-            changed = changed or result.text != now[name]
-            now[name] = result.text
-        if not changed:
-            break
-        linted = _look(Documents.joined(parse(text, name) for name, text in now.items()), now, codes, flags)
-    return now
-
-
-def _at_least(linted: Linted, least: Severity) -> Linted:
-    kept = tuple(finding for finding in linted.findings if finding.severity.rank <= least.rank)
-    return replace(linted, findings=kept)
-
-
-def _ended(linted: Linted, *, is_clean: bool) -> int:
-    for error in linted.errors:
-        for line in str(error).splitlines():
-            echo(f"error: {line}", err=True)
-    if linted.errors:
-        return USAGE
-    return DONE if is_clean else LOOK
+    return show(flags)

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from kerf import __version__
+from kerf.cli.lint.forms import GITHUB, JSON, SARIF, TABLE
 from kerf.cli.render import counted, table
 from kerf.lint.findings import Finding, Severity
 from kerf.lint.linter import Linted
@@ -167,6 +168,4 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-_FORMS: dict[str, Callable[[Linted], str]] = {"table": _table, "json": _json, "sarif": _sarif, "github": _github}
-FORMATS = tuple(_FORMS)
-"""Names of the forms, for `-o`."""
+_FORMS: dict[str, Callable[[Linted], str]] = {TABLE: _table, JSON: _json, SARIF: _sarif, GITHUB: _github}

@@ -1,14 +1,10 @@
 """`kerf plan --calendar 7d`: who has which capacity when, and what it costs."""
 
-import re
 from collections.abc import Iterator
-
-import click
 
 from kerf.cli.inputs.input import ReadInput
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, table
-from kerf.config import seconds_of
 from kerf.engine.study.calendar import CalendarEntry, calendar, total_micro
 from kerf.manifests.encode import requirement_list
 from kerf.manifests.windows.encode import gpu_hours_text
@@ -17,19 +13,6 @@ from kerf.model.instancetypes import price_number, price_text
 from kerf.model.schedules import local_text
 from kerf.model.times import duration_text, instant_text
 from kerf.model.windows import CapacityWindow
-
-_DAYS = re.compile(r"([0-9]{1,3})d", re.ASCII)
-
-
-def span_s(_context: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
-    """Seconds of `7d`, `36h` and the like."""
-    if text is None:
-        return None
-    days = _DAYS.fullmatch(text)
-    seconds = int(days[1]) * 86_400 if days else seconds_of(text)
-    if not seconds:
-        raise click.BadParameter(f"expected a span such as 7d or 36h, got {text!r}", param=parameter)
-    return float(seconds)
 
 
 def calendar_of(read: ReadInput, seconds: float) -> tuple[CalendarEntry, ...]:

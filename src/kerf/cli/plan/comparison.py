@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import click
-
 from kerf.cli.plan.json import API_VERSION, Json, unplaced_object
 from kerf.cli.plan.text import unplaced_lines
 from kerf.cli.render import counted, table
@@ -29,9 +27,9 @@ _PLAIN = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _FORM = 'expected RESOURCE=QUANTITY[,...], such as "cpu=900m,memory=2Gi" or "CONTAINER:cpu=900m"'
 
 
-def requests_of(_: click.Context, option: click.Parameter, texts: Sequence[str]) -> tuple[Asked, ...]:
-    """The requests that each `--compare` names. Raises InputError."""
-    return tuple(_parsed(f"--{option.name} {text}", text) for text in texts)
+def requests_of(flag: str, texts: Sequence[str]) -> tuple[Asked, ...]:
+    """The requests that each text of a flag names. Raises InputError."""
+    return tuple(_parsed(f"{flag} {text}", text) for text in texts)
 
 
 def _parsed(place: str, text: str) -> Asked:

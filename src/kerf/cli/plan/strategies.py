@@ -8,10 +8,11 @@ from kerf.cli.plan.json import API_VERSION, Json, cards_number
 from kerf.cli.render import percent_text, table
 from kerf.engine.decide import bounded, decide
 from kerf.engine.decision import Decision
-from kerf.engine.options import BUDGETS, COST, FIRST_FIT, Options
+from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.market import Market
+from kerf.model.policies import BUDGETS, COST, FIRST_FIT
 from kerf.model.snapshot import ClusterSnapshot
 
 

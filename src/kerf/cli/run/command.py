@@ -2,29 +2,22 @@
 
 A mistake here starts as a typing error and ends as a cluster that nobody scales, so nothing is guessed: what is unknown
 or does not fit is refused before anything is asked of the cluster, by the name under which it was given.
+
+Only its flags are here. What checks and runs is imported where it is needed: help, completion and wrong usage do not
+wait for it.
 """
 
-import asyncio
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import click
-import yaml
 
-from kerf.cli.inputs.selectors import parse_selector
-from kerf.cli.run.options import RunOptions
-from kerf.config import DURATION, seconds_of, settings_of, settings_table
-from kerf.errors import ConfigError, brief
+from kerf.cli.examples import ExampleCommand
+from kerf.config import DURATION, seconds_of, settings_table
+from kerf.errors import ConfigError
 
 CLOUDS = ("aws", "kwok")
-_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
-_JITTER = 1.2
-_NOTHING = ("", "~", "null")
-_KINDS = {yaml.ScalarNode: "text", yaml.SequenceNode: "a list", yaml.MappingNode: "a mapping"}
 if TYPE_CHECKING:
     _FloatType = click.ParamType[float]
     _TextType = click.ParamType[str]
@@ -138,9 +131,11 @@ def _read_config(context: click.Context, _parameter: click.Parameter, path: str 
     """The keys of the file become defaults: a flag and a variable win over them."""
     if path is None:
         return
+    from kerf.cli.run.configfile import settings_in
+
     known = {option.key: option for option in context.command.params if isinstance(option, _Option)}
     given: dict[str, str] = {}
-    for place, key, value in _settings_in(path):
+    for place, key, value in settings_in(path):
         if key not in known:
             near = get_close_matches(key, known, 1)
             raise ConfigError(f"{place}: unknown key {key}" + (f"; is {near[0]} meant?" if near else ""))
@@ -150,33 +145,14 @@ def _read_config(context: click.Context, _parameter: click.Parameter, path: str 
     context.default_map = given
 
 
-def _settings_in(path: str) -> Iterator[tuple[str, str, str]]:
-    """(place, key, value) in order of the file. Every value is text, because `follow: off` does not mean false."""
-    named = f"--config {path}"
-    try:
-        root = yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
-    except OSError as error:
-        raise ConfigError(f"{named}: {error.strerror}") from error
-    except yaml.MarkedYAMLError as error:
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark is not None else ""
-        raise ConfigError(f"{named}{line}: expected YAML with one key a setting: {error.problem}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{named}: expected YAML with one key a setting, got {type(error).__name__}") from error
-    if root is None:
-        return
-    if not isinstance(root, yaml.MappingNode):
-        raise ConfigError(f"{named}: expected one key a setting, such as `batch-idle: 2s`, got {_KINDS[type(root)]}")
-    for key, value in root.value:
-        place = f"{named}:{key.start_mark.line + 1}"
-        if not isinstance(key, yaml.ScalarNode):
-            raise ConfigError(f"{place}: expected the name of a setting, got {_KINDS[type(key)]}")
-        if not isinstance(value, yaml.ScalarNode) or (value.style is None and value.value in _NOTHING):
-            got = "nothing" if isinstance(value, yaml.ScalarNode) else _KINDS[type(value)]
-            raise ConfigError(f"{place}: {key.value}: expected a text, a number or true/false, got {got}")
-        yield place, key.value, value.value
-
-
-@click.command(context_settings={"show_default": True})
+@click.command(
+    context_settings={"show_default": True},
+    cls=ExampleCommand,
+    examples=(
+        ("Plan, explain and publish, and change nothing", "kerf run --dry-run"),
+        ("With settings from a file", "kerf run --config kerf.yaml --cloud kwok"),
+    ),
+)
 @click.option(
     "--config", metavar="FILE", is_eager=True, expose_value=False, callback=_read_config, envvar="KERF_CONFIG",
     help="YAML with flags as keys, e.g. `batch-idle: 2s`.",
@@ -188,66 +164,6 @@ def run(**flags: Any) -> int:
     Every flag is also an environment variable (`--batch-idle` is KERF_BATCH_IDLE) and a key of the file that --config
     names; a flag wins over a variable, a variable over the file.
     """
-    names = [setting.field for setting in settings_table()]
-    settings = settings_of({name: str(flags.pop(name)) for name in names})
-    if flags["cloud"] == "aws":
-        # EKS gives its pods the region of the cluster.
-        flags["region"] = next(filter(None, (flags["region"], *map(os.environ.get, _REGIONS))), None)
-    options = RunOptions(is_dry_run=flags.pop("dry_run"), elects=flags.pop("leader_elect"), **flags)
-    _check(options)
-    from kerf.cli.run.replica import main
-    from kerf.telemetry import configure
+    from kerf.cli.run.starting import start
 
-    configure("json" if options.log_format == "json" else "text", options.log_level)
-    return asyncio.run(main(options, settings))
-
-
-def _check_cloud(options: RunOptions) -> None:
-    """Refuse what belongs to another cloud, and what AWS cannot do without. Raises ConfigError."""
-    given = {
-        "--cluster-name": options.cluster_name,
-        "--aws-endpoint": options.aws_endpoint,
-        "--interruption-queue": options.interruption_queue,
-    }
-    if options.cloud != "aws":
-        unused = next((flag for flag, value in given.items() if value), "")
-        if unused:
-            raise ConfigError(f"{unused}: expected --cloud aws, got --cloud {options.cloud}")
-        return
-    _check_endpoint(options.aws_endpoint)
-    if not options.cluster_name:
-        raise ConfigError("--cloud aws: expected --cluster-name (KERF_CLUSTER_NAME, key cluster-name), got nothing")
-    if not options.region:
-        raise ConfigError("--cloud aws: expected --region (KERF_REGION, key region) or AWS_REGION, got neither")
-    if options.catalog:
-        raise ConfigError("--catalog: expected nothing with --cloud aws, which sells what AWS says")
-    if options.managed_selector:
-        why = "two autoscalers of one EC2NodeClass delete each other's launch templates"
-        raise ConfigError(f"--managed-selector: expected nothing with --cloud aws: {why}")
-
-
-def _check_endpoint(endpoint: str) -> None:
-    """Refuse what is no URL. Raises ConfigError."""
-    try:
-        parts = urlsplit(endpoint)
-        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        is_url = False
-    if endpoint and not is_url:
-        named = "--aws-endpoint (KERF_AWS_ENDPOINT, key aws-endpoint)"
-        hint = "begin with http:// or https://, or leave it empty for AWS itself"
-        expected = f"{named}: expected a URL such as http://localhost:4566, got {brief(endpoint)}"
-        raise ConfigError(f"{expected} (hint: {hint})")
-
-
-def _check(options: RunOptions) -> None:
-    """Refuse what no flag shows alone. Raises InputError."""
-    parse_selector(options.managed_selector, "--managed-selector (KERF_MANAGED_SELECTOR, key managed-selector)")
-    _check_cloud(options)
-    # The Lease counts whole seconds, and who has lost it must know before another can hold it.
-    lease_s, renew_s, retry_s = options.lease_s, options.renew_s, options.retry_s
-    if lease_s % 1 or not (lease_s > renew_s > _JITTER * retry_s >= _JITTER):
-        names = [f"--leader-elect-{name}" for name in ("lease-duration", "renew-deadline", "retry-period")]
-        expected = f"{names[0]} in whole seconds, longer than {names[1]}, which is longer than {_JITTER:g} times"
-        got = f"{lease_s:g}s, {renew_s:g}s and {retry_s:g}s"
-        raise ConfigError(f"expected {expected} {names[2]}, which is 1s at least; got {got}")
+    return start(flags)

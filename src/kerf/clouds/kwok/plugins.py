@@ -32,8 +32,9 @@ from kerf.model.constraints import Taint, untolerated
 from kerf.model.evidence import NO_EVIDENCE, PluginEvidence
 from kerf.model.gpu import DeviceState
 from kerf.model.nodeclaim import UNREGISTERED_TAINT
+from kerf.model.pluginnamespaces import PLUGIN_NAMESPACES
 from kerf.model.quantities import quantity, quantity_text
-from kerf.model.snapshot import PLUGIN_NAMESPACES, ConfigMap, DaemonSet
+from kerf.model.snapshot import ConfigMap, DaemonSet
 from kerf.model.times import instant_s
 from kerf.ports import Clock, NotFound
 from kerf.sharing.family import Family

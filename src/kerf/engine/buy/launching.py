@@ -12,7 +12,7 @@ from kerf.engine.buy.filling import Filler, Load, Purchase, named
 from kerf.engine.buy.flexibility import asks, lacking
 from kerf.engine.buy.following import Bought, Coming, Turns, followed
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.options import FIRST_FIT, Options
+from kerf.engine.options import Options
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.caps import within_cap
 from kerf.engine.supply.offered import OfferedType, Supply
@@ -21,6 +21,7 @@ from kerf.model.causes import Cause, Name
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, ZONE, Requirement, Requirements, Taint
 from kerf.model.instancetypes import Offering
 from kerf.model.plan import PIN, Launch
+from kerf.model.policies import FIRST_FIT
 from kerf.model.quantities import Resources
 
 

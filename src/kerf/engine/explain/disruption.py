@@ -49,12 +49,12 @@ from kerf.engine.disruption.causes import (
 from kerf.engine.disruption.command import Command
 from kerf.engine.explain.causes import cause_text, counted, some, words
 from kerf.engine.explain.launches import why_launched
-from kerf.engine.options import COST
 from kerf.model.bounds import MIN_NODES, bounds_of
 from kerf.model.instancetypes import price_text
 from kerf.model.nodeclaim import DO_NOT_DISRUPT, GPUS_HEALTHY
 from kerf.model.nodepool import EXPIRED
 from kerf.model.plan import Deletion, Plan
+from kerf.model.policies import COST
 from kerf.model.times import duration_text
 
 

@@ -35,7 +35,7 @@ from kerf.model.dump import (
 )
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.market import BackOff, SoldOut, Withheld
-from kerf.model.snapshot import PLUGIN_NAMESPACES
+from kerf.model.pluginnamespaces import PLUGIN_NAMESPACES
 
 Object = dict[str, Any]
 _SOLD_OUT = Record(

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from kerf.clouds.device_plugins import FAULT_KINDS
-from kerf.config import MIN_VALUES, NODE_REPAIR, PREFERENCES, SWITCH
+from kerf.config import NODE_REPAIR, SWITCH
 from kerf.manifests.schema import (
     ANYTHING,
     COUNT,
@@ -29,6 +29,7 @@ from kerf.manifests.schema import (
     whole,
 )
 from kerf.model.instancetypes import MICRO, ON_DEMAND, RESERVED, SPOT
+from kerf.model.policies import MIN_VALUES, PREFERENCES
 from kerf.model.times import duration_s
 from kerf.sim.course.steps import (
     Action,
@@ -50,7 +51,7 @@ from kerf.sim.course.steps import (
     Throttle,
 )
 from kerf.sim.objects import Json, is_cluster_wide
-from kerf.sim.traces.formats import FORMATS
+from kerf.sim.traces.names import FORMATS
 from kerf.sim.traces.timedpods import SHARING
 
 API_VERSION, KIND = "kerf.dev/v1alpha1", "Scenario"

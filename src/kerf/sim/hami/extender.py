@@ -18,8 +18,9 @@ from typing import Any, Protocol
 from kerf.errors import ApiError, DecodeError
 from kerf.manifests.decode import decode_object
 from kerf.model.nodes import Node
+from kerf.model.pluginnamespaces import PLUGIN_NAMESPACES
 from kerf.model.pods import Pod
-from kerf.model.snapshot import PLUGIN_NAMESPACES, ConfigMap, Deleted, Event, ResourceQuota, Synced, key_of
+from kerf.model.snapshot import ConfigMap, Deleted, Event, ResourceQuota, Synced, key_of
 from kerf.model.times import instant_s, instant_text
 from kerf.ports import Conflict, KubeReader, NotFound
 from kerf.sharing.family import Occupant

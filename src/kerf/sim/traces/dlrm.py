@@ -6,10 +6,11 @@ RDMA, disk and the most instances of an application on one node have no counterp
 
 from collections.abc import Iterator
 
+from kerf.sim.traces.names import DLRM
 from kerf.sim.traces.rows import Table
 from kerf.sim.traces.timedpods import GPU, PERCENT, PodForms, TimedPod
 
-NAME = "dlrm"
+NAME = DLRM
 COLUMNS = (
     "instance_sn",
     "role",

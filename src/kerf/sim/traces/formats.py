@@ -7,11 +7,11 @@ from types import ModuleType
 
 from kerf.errors import InputError
 from kerf.sim.traces import dlrm, genai, openb
+from kerf.sim.traces.names import FORMATS
 from kerf.sim.traces.rows import Table
 from kerf.sim.traces.timedpods import PodForms, TimedPod
 
 _MODULES: dict[str, ModuleType] = {module.NAME: module for module in (openb, dlrm, genai)}
-FORMATS = tuple(_MODULES)
 _NO_NAME = re.compile(r"[^a-z0-9]+", re.ASCII)
 _MOST_NAME = 200
 

@@ -10,10 +10,11 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator
 
+from kerf.sim.traces.names import GENAI
 from kerf.sim.traces.rows import Table
 from kerf.sim.traces.timedpods import GPU, MEMORY_MIB, PodForms, TimedPod
 
-NAME = "genai"
+NAME = GENAI
 COLUMNS = ("gmt_create", "exec_time_seconds", "checkpoint_model_version_id")
 HINT = ""
 

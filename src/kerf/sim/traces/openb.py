@@ -6,10 +6,11 @@ A pod asks for `num_gpu` cards, of one of them perhaps only `gpu_milli` thousand
 
 from collections.abc import Iterator
 
+from kerf.sim.traces.names import OPENB
 from kerf.sim.traces.rows import Table, TraceRow
 from kerf.sim.traces.timedpods import GPU, PERCENT, PodForm, PodForms, TimedPod
 
-NAME = "openb"
+NAME = OPENB
 COLUMNS = (
     "name",
     "cpu_milli",

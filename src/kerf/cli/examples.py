@@ -1,0 +1,28 @@
+"""Examples at the end of a command's help, as kubectl has them: what is asked, and the line to type."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+Examples = Sequence[tuple[str, str]]
+"""What is asked, and the line of a shell that asks it of `kerf`."""
+
+
+class ExampleCommand(click.Command):
+    """A command whose help ends with examples."""
+
+    def __init__(self, *arguments: Any, examples: Examples = (), **given: Any) -> None:
+        super().__init__(*arguments, **given)
+        self.examples = tuple(examples)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The examples, each line as it is, by the name under which the program was called."""
+        super().format_epilog(ctx, formatter)
+        if not self.examples:
+            return
+        called = ctx.find_root().info_name
+        with formatter.section("Examples"):
+            indent = " " * formatter.current_indent
+            for asked, line in self.examples:
+                formatter.write(f"{indent}# {asked}\n{indent}{line.replace('kerf ', f'{called} ', 1)}\n")

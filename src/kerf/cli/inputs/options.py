@@ -1,0 +1,123 @@
+"""The flags that many commands share.
+
+It imports nothing that reads or decides: help and completion wait for no more.
+"""
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+
+from kerf.cli.inputs.watching import watch
+from kerf.cli.proposals import a_file
+from kerf.model.policies import MIN_VALUES, PREFERENCES, RESPECT, STRICT
+
+FORMATS = ("table", "wide", "json", "yaml")
+_Command = Callable[..., Any]
+
+
+_FILES = (
+    click.option(
+        "-f",
+        "--filename",
+        "files",
+        multiple=True,
+        metavar="FILE|DIR|-",
+        shell_complete=a_file,
+        help="Manifests to read instead of a cluster.",
+    ),
+    click.option("-R", "--recursive", is_flag=True, help="Read the subdirectories of directories too."),
+    click.option(
+        "--catalog",
+        metavar="CATALOG",
+        shell_complete=a_file,
+        help="aws[:REGION], aws:live[:REGION], alibaba[:REGION], kwok, or a file.",
+    ),
+    click.option("--region", metavar="REGION", help="Region of the catalogue."),
+    click.option("--now", metavar="TIME", help="RFC 3339; by default now, with -f the newest instant in it."),
+)
+_CLUSTER = (
+    click.option("--kubeconfig", metavar="FILE", shell_complete=a_file, help="As kubectl's; KUBECONFIG without it."),
+    click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
+)
+
+
+def input_options(command: _Command) -> _Command:
+    """The flags by which every command is told what to look at; they arrive as one `Source`."""
+    more = click.option(
+        "--replicas", multiple=True, metavar="KIND/NS/NAME=N", help="Plan as if a workload had N replicas."
+    )
+    again = click.option("-w", "--watch", is_flag=True, help="Look again and again; print what has changed.")
+    return _decorated(_repeated(command), (*_FILES, more, *_CLUSTER, again))
+
+
+def cluster_options(command: _Command) -> _Command:
+    """Which cluster, for a command that needs no more."""
+    return _decorated(command, _CLUSTER)
+
+
+def source_options(command: _Command) -> _Command:
+    """The same without those that ask what would be: `--replicas` and `--watch`."""
+    return _decorated(command, (*_FILES, *_CLUSTER))
+
+
+def _repeated(command: _Command) -> _Command:
+    @functools.wraps(command)
+    def run(**flags: Any) -> Any:
+        if not flags.pop("watch"):
+            return command(**flags)
+        if "-" in flags["files"]:
+            raise click.UsageError("-w reads again and again, and standard input can be read once: give a file")
+        return watch(functools.partial(command, **flags))
+
+    return run
+
+
+def output_option(command: _Command) -> _Command:
+    """`-o`, as kubectl's."""
+    flag = click.option(
+        "-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True, help="Form of the output."
+    )
+    return flag(command)
+
+
+def pod_options(command: _Command) -> _Command:
+    """Which pods are meant."""
+    flags = (
+        click.option("-n", "--namespace", metavar="NAMESPACE", help="Only pods of this namespace."),
+        click.option("-A", "--all-namespaces", is_flag=True, help="Pods of all namespaces."),
+        click.option("-l", "--selector", metavar="SELECTOR", help="Only pods with these labels, as kubectl's."),
+    )
+    return _decorated(command, flags)
+
+
+def node_option(command: _Command) -> _Command:
+    """Which nodes are meant."""
+    flag = click.option("-l", "--selector", default="", metavar="SELECTOR", help="Only nodes with these labels.")
+    return flag(command)
+
+
+def policy_options(command: _Command) -> _Command:
+    """The flags by which Karpenter's policies are chosen, as `kerf run` has them."""
+    preferences = click.option(
+        "--preference-policy",
+        type=click.Choice(PREFERENCES),
+        default=RESPECT,
+        show_default=True,
+        help="Whether a node is bought with what pods prefer, as long as it can be had.",
+    )
+    min_values = click.option(
+        "--min-values-policy",
+        type=click.Choice(MIN_VALUES),
+        default=STRICT,
+        show_default=True,
+        help="Whether a NodePool may go below its minValues.",
+    )
+    return preferences(min_values(command))
+
+
+def _decorated(command: _Command, flags: Iterable[Callable[[_Command], _Command]]) -> _Command:
+    for flag in reversed(tuple(flags)):
+        command = flag(command)
+    return command

@@ -1,0 +1,196 @@
+"""What `kerf plan` does: it reads, decides, and prints a plan or what was asked for in its place."""
+
+from collections.abc import Container
+from dataclasses import replace
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from kerf.cli.echo import echo, write_file
+from kerf.cli.exits import DONE, LOOK
+from kerf.cli.heldjobs import deadline_notes
+from kerf.cli.inputs.input import (
+    ReadInput,
+    Source,
+    progress,
+    read_input,
+    selected,
+)
+from kerf.cli.plan.calendar import calendar_lines, calendar_object, calendar_of
+from kerf.cli.plan.chart import svg
+from kerf.cli.plan.comparison import (
+    check_containers,
+    compared_with_care,
+    comparison_lines,
+    comparison_object,
+)
+from kerf.cli.plan.consolidation import steps_lines, steps_object
+from kerf.cli.plan.json import plan_object
+from kerf.cli.plan.strategies import strategies_lines, strategies_object, tried
+from kerf.cli.plan.text import plan_lines
+from kerf.cli.render import counted, emit
+from kerf.cli.timings import Stopwatch
+from kerf.engine.decide import bounded, decide
+from kerf.engine.decision import Decision
+from kerf.engine.disruption.candidates import candidates
+from kerf.engine.disruption.first import first_command
+from kerf.engine.explain.choices import with_runners_up
+from kerf.engine.explain.disruption import explained as command_explained
+from kerf.engine.explain.hints.tries import Tries
+from kerf.engine.explain.plan import explain as explained
+from kerf.engine.options import DEFAULT, Options
+from kerf.engine.place.shapes import group
+from kerf.engine.study.sizing.compare import compared
+from kerf.engine.study.steps import fleet_bound, steps
+from kerf.engine.supply.pricing import cards_bought, cards_of
+from kerf.engine.world import World
+from kerf.model.dump import ClusterDump
+from kerf.model.plan import NodePlacement, Plan
+
+
+def show(flags: dict[str, Any]) -> int:
+    """Make and print what the flags ask for; the exit code. Raises InputError and ClusterUnreachable."""
+    watch = Stopwatch(is_wanted=flags["timings"])
+    namespace = None if flags["all_namespaces"] else flags["namespace"]
+    source = Source.of(flags)
+    whole = read_input(source)
+    read = selected(whole, namespace, flags["selector"])
+    watch.lap("read_s")
+    output = flags["output"]
+    if flags["calendar_s"] is not None:
+        entries = calendar_of(read, flags["calendar_s"])
+        emit(output, lambda: calendar_object(entries, read), lambda: calendar_lines(entries, read))
+        return LOOK if any(entry.kept.unserved for entry in entries) else DONE
+    if flags["consolidate"]:
+        return _consolidate(whole, _options(flags, whole.decoded.dump if source.replay else None), flags["output"])
+    options = _options(flags, read.decoded.dump if source.replay else None)
+    if flags["compare"]:
+        return _compare(read, options, flags)
+    if flags["strategies"]:
+        with progress(f"planning {counted(len(read.snapshot.pending), 'pod')} by each strategy"):
+            found = tried(read.snapshot, read.market, options)
+        emit(output, lambda: strategies_object(found), lambda: strategies_lines(found))
+        return LOOK if any(each.decision.unserved for each in found) else DONE
+    with progress(f"planning {counted(len(read.snapshot.pending), 'pod')}"):
+        decision = decide(World(read.snapshot, read.market), options)
+        watch.lap("plan_s")
+        decision = bounded(decision)
+        watch.lap("bound_s")
+        made = with_deletions(explained(decision, Tries.for_all()), read, whole, options)
+        made = replace(made, notes=(*made.notes, *deadline_notes(read), *assumed(read)))
+        if output != "table":
+            made = replace(made, launches=with_runners_up(made.launches, read.world))
+    watch.lap("plan_s")
+    if flags["chart"] is not None:
+        write_file("--chart", flags["chart"], svg(made))
+    emit(
+        output,
+        lambda: plan_object(made, read.snapshot),
+        lambda: plan_lines(made, read.snapshot, is_wide=output == "wide"),
+    )
+    watch.lap("render_s")
+    watch.tell(pods=len(read.snapshot.pending), shapes=len(group(read.snapshot.pending)))
+    return LOOK if made.unplaced else DONE
+
+
+def _options(flags: dict[str, Any], dump: ClusterDump | None) -> Options:
+    """As the flags say; of a replay the dump says what they leave open."""
+    names = ("strategy", "follow", "preference_policy", "min_values_policy")
+    taken = {} if dump is None else {name: getattr(dump, name) for name in names}
+    context = click.get_current_context()
+    is_open = {name for name in taken if context.get_parameter_source(name) == ParameterSource.DEFAULT}
+    asked = {name: taken[name] if name in is_open else flags[name] for name in names}
+    return Options(
+        asked["strategy"],
+        asked["follow"],
+        with_bound=False,
+        preferences=asked["preference_policy"],
+        min_values=asked["min_values_policy"],
+        budget=flags["budget"],
+    )
+
+
+def _consolidate(read: ReadInput, options: Options, output: str) -> int:
+    """Print the steps for all nodes that were read, whatever pods were chosen."""
+    world = World(read.snapshot, read.market, options)
+    with progress(f"looking at {counted(len(read.snapshot.nodes), 'node')}"):
+        found, bound_micro = list(steps(world)), fleet_bound(world)
+    emit(
+        output,
+        lambda: steps_object(found, world, bound_micro),
+        lambda: steps_lines(found, world, bound_micro),
+    )
+    return DONE
+
+
+def _compare(read: ReadInput, options: Options, flags: dict[str, Any]) -> int:
+    """Print one row for the requests as they are and for each that was given."""
+    pending = read.snapshot.pending
+    check_containers(pending, flags["compare"], read.place)
+    with progress(f"planning {counted(len(pending), 'pod')}"):
+        variants = compared(read.world, options, flags["compare"])
+    if not pending:
+        echo(f"note: no pod of the {read.place} waits for a node, so that there is nothing to compare", err=True)
+        running = sum(1 for pod in read.pods if pod.node_name and not pod.is_ended and not pod.is_daemon)
+        if running:
+            running_text = f"{counted(running, 'pod')} of it {'has' if running == 1 else 'have'} a node"
+            echo(f"hint: {running_text}: give their Job or Deployment without its pods, with -f", err=True)
+    for note in compared_with_care(pending, flags["compare"]):
+        echo(f"note: {note}", err=True)
+    emit(flags["output"], lambda: comparison_object(variants), lambda: comparison_lines(variants))
+    return LOOK if any(variant.plan.unserved for variant in variants) else DONE
+
+
+def assumed(read: ReadInput) -> list[str]:
+    """What the plan assumes and no node has shown."""
+    snapshot = read.snapshot
+    seen = {(each.group, each.kind, each.name) for each in snapshot.node_classes}
+    wanted = {(p.node_class.group, p.node_class.kind, p.node_class.name) for p in snapshot.node_pools}
+    return list(read.missing) + [
+        f"{kind} {name} is not in the {read.place} and taken to be ready" for _, kind, name in sorted(wanted - seen)
+    ]
+
+
+def decided(read: ReadInput, options: Options, asked: Container[str] = ()) -> tuple[Decision, Plan]:
+    """What is decided for the pending pods, and the plan that says it, with the nodes that may go.
+
+    Hints are tried first for pods that are `asked` about, by key.
+    """
+    decision = decide(World(read.snapshot, read.market), options)
+    return decision, with_deletions(explained(decision, asked=asked), read, options=options)
+
+
+def with_deletions(made: Plan, read: ReadInput, whole: ReadInput | None = None, options: Options = DEFAULT) -> Plan:
+    """The plan with what the controller would take away beside it.
+
+    `whole` is the input with all pods that wait, where the plan was made for some of them: the others have a right to
+    room, too.
+    """
+    everything = whole or read
+    snapshot, world = everything.snapshot, World(everything.snapshot, everything.market, options)
+
+    def placements() -> tuple[NodePlacement, ...]:
+        if snapshot.pending == read.snapshot.pending:
+            return made.placements
+        others = decide(world, replace(options, with_bound=False))
+        return (*made.placements, *others.placements)
+
+    command, _ = first_command(world, candidates(snapshot)[0], placements)
+    if command is None:
+        return made
+    first = command_explained(command)
+    names = {each.name: f"launch-{len(made.launches) + number}" for number, each in enumerate(first.launches)}
+    launches = (replace(each, name=names[each.name]) for each in first.launches)
+    deletions = (replace(each, replaced_by=tuple(names[name] for name in each.replaced_by)) for each in first.deletions)
+    gone = {deletion.node for deletion in first.deletions}
+    cards = cards_of((node for node in snapshot.nodes if node.name in gone), everything.market)
+    after = made.cost.after_micro + first.cost.after_micro - first.cost.before_micro
+    # The bound counts every node of today as kept; it says nothing once some of them go.
+    return replace(
+        made,
+        cost=replace(made.cost, after_micro=after, bound=None),
+        gpus=replace(made.gpus, paid=made.gpus.paid + cards_bought(first.launches) - cards),
+        launches=(*made.launches, *launches),
+        deletions=tuple(deletions),
+    )

@@ -1,0 +1,106 @@
+"""What `kerf shadow` does: the nodes that are there, beside those that Kerf would buy for the same pods.
+
+The fleet is compared from files or a cluster alone. What the leader of a dry run has seen of single purchases is shown
+below it, where there is such a leader.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from kerf.cli.echo import echo
+from kerf.cli.exits import DONE
+from kerf.cli.inputs.input import ReadInput, Source, progress, read_input
+from kerf.cli.inputs.leader import NoLeader, ShadowFleet, ShadowReport, ask_leader
+from kerf.cli.inputs.leaderflags import LeaderFlags
+from kerf.cli.plan.json import API_VERSION, Json
+from kerf.cli.render import counted, emit, table
+from kerf.cli.run.decisions import fleet_object
+from kerf.engine.options import Options
+from kerf.engine.study.refit import Fleet, Refit, refit
+from kerf.model.instancetypes import price_text
+
+_HEADERS = ("", "NODES", "PER HOUR", "TYPES")
+_MOST_TYPES = 6
+
+
+def show(flags: dict[str, Any]) -> int:
+    """Compare and print; the exit code."""
+    leader = LeaderFlags.of(flags)
+    source = Source.of(flags)
+    read = read_input(source)
+    nodes = frozenset(node.name for node in read.snapshot.nodes if node.claim is not None)
+    with progress(f"planning the pods of {counted(len(nodes), 'node')}"):
+        made = refit(read.world, nodes, Options(flags["strategy"], with_bound=False))
+    seen = None if source.files and not leader.url else _seen(source, leader)
+    emit(flags["output"], lambda: _object(made, seen, read), lambda: _lines(made, seen, read))
+    return DONE
+
+
+def _seen(source: Source, flags: LeaderFlags) -> ShadowReport | None:
+    try:
+        return ask_leader(source.kubeconfig, source.context, flags).shadow
+    except NoLeader as error:
+        echo(f"note: without what a dry run has seen: {error}", err=True)
+        return None
+
+
+def _object(made: Refit, seen: ShadowReport | None, read: ReadInput) -> Json:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ShadowReport",
+        "currency": read.market.currency,
+        "pods": made.pods,
+        "present": fleet_object(made.present),
+        "planned": fleet_object(made.planned),
+        "placedOnOthers": made.placed_on_others,
+        "unplaced": made.unplaced,
+        "seen": None if seen is None else msgspec.to_builtins(seen),
+    }
+
+
+def _lines(made: Refit, seen: ShadowReport | None, read: ReadInput) -> list[str]:
+    if not made.present.nodes:
+        return [f"no node of a NodePool in the {read.place}", *_seen_lines(seen)]
+    rows = (("now", made.present), ("Kerf", made.planned))
+    lines = table(_HEADERS, [_row(name, fleet) for name, fleet in rows])
+    return [*lines, "", _verdict(made, read.market.currency), *_others(made), *_seen_lines(seen)]
+
+
+def _row(name: str, fleet: Fleet) -> tuple[str, ...]:
+    types = [f"{nodes} x {kind} {capacity_type}".rstrip() for (kind, capacity_type), nodes in fleet.types.items()]
+    more = [f"{len(types) - _MOST_TYPES} more"] if len(types) > _MOST_TYPES else []
+    text = ", ".join([*types[:_MOST_TYPES], *more]) or "-"
+    return (name, str(fleet.nodes), price_text(fleet.price_micro), text)
+
+
+def _verdict(made: Refit, currency: str) -> str:
+    pods, saved = counted(made.pods, "pod"), made.present.price_micro - made.planned.price_micro
+    if saved <= 0:
+        return f"{pods}: Kerf would not buy cheaper"
+    percent = saved * 100 // made.present.price_micro
+    return f"{pods}: Kerf's nodes cost {price_text(saved)} {currency}/h less, {percent} %"
+
+
+def _others(made: Refit) -> Iterable[str]:
+    if made.placed_on_others:
+        yield f"{counted(made.placed_on_others, 'pod')} would go on nodes that no NodePool bought"
+    if made.unplaced:
+        yield f"{counted(made.unplaced, 'pod')} would get no place"
+
+
+def _seen_lines(seen: ShadowReport | None) -> list[str]:
+    if seen is None:
+        return []
+    head = f"since {seen.since[:19]}Z the other autoscaler launched nodes {counted(seen.count, 'time')}"
+    if not seen.waves:
+        return ["", head]
+    total = ("all", str(seen.pods), *_figures(seen.present), *_figures(seen.planned))
+    rows = [(each.began[:19] + "Z", str(each.pods), *_figures(each.present), *_figures(each.planned))
+            for each in seen.waves]  # fmt: skip
+    return ["", head, *table(("BEGAN", "PODS", "NODES", "PER HOUR", "KERF NODES", "KERF PER HOUR"), [*rows, total])]
+
+
+def _figures(fleet: ShadowFleet) -> tuple[str, str]:
+    return str(fleet.nodes), f"{fleet.per_hour:.2f}"
