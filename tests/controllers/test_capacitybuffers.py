@@ -7,8 +7,9 @@ import pytest
 from kerf.controllers.capacitybuffers import CapacityBuffers
 from kerf.controllers.provisioning import Provisioning
 from kerf.errors import ApiError
-from kerf.model.capacitybuffers import Scalable
+from kerf.model.capacitybuffers import CapacityBuffer, Scalable
 from kerf.model.uses import Use
+from kerf.ports import WriteRefused
 from kerf.sim.kubernetes.adapter import SimScalables
 from kerf.sim.objects import Json
 from tests.controllers.cluster import Cluster, pool
@@ -213,6 +214,24 @@ def test_one_bad_buffer_stops_no_other(cluster: Cluster) -> None:
         told(cluster, name)["ReadyForProvisioning"] for name in ("bad", "spare")
     ]
     assert 2 == len(cluster.names("NodeClaim"))
+
+
+def test_a_status_that_is_refused_stops_no_other(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A webhook of somebody refuses one of two."""
+    write = cluster.ports.writer.update_capacity_buffer_status
+
+    async def refusing(held: CapacityBuffer) -> CapacityBuffer:
+        if held.name == "bad":
+            raise WriteRefused("no")
+        return await write(held)
+
+    monkeypatch.setattr(cluster.ports.writer, "update_capacity_buffer_status", refusing)
+    cluster.put(named_pool(), template(), buffer("bad"), buffer())
+    start(cluster)
+    cluster.at(60)
+
+    assert {} == told(cluster, "bad")
+    assert "Resolved" == told(cluster)["ReadyForProvisioning"]
 
 
 def test_of_another_strategy_nothing_is_written(cluster: Cluster) -> None:

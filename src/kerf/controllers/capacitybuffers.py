@@ -26,7 +26,7 @@ from kerf.model.capacitybuffers import BufferStatus, CapacityBuffer
 from kerf.model.nodeclaim import INITIALIZED, NodeClaim
 from kerf.model.provisioningrequests import PodTemplate
 from kerf.model.snapshot import Deleted, Event, Synced, Upserted, Watched
-from kerf.ports import Conflict, NotFound
+from kerf.ports import Conflict, NotFound, WriteRefused
 from kerf.state import ClusterState
 
 _AGAIN_S = 30.0
@@ -126,8 +126,8 @@ class CapacityBuffers:
         try:
             written = replace(buffer, status=status)
             self._state.note(await self._ports.writer.update_capacity_buffer_status(written))
-        except (Conflict, NotFound):
-            # Another has written, or it is gone: the watch says so, and brings us back.
+        except (Conflict, NotFound, WriteRefused):
+            # Another has written, or it is gone: the watch says so, and brings us back. What is refused stops no other.
             return
         for condition in status.conditions:
             held = buffer.status.condition(condition.type)
