@@ -1,12 +1,10 @@
 """The examples at the end of each command's help: every line is run, in a folder with the files that it names."""
 
 import contextlib
-import os
 import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from unittest.mock import patch
 
 import click
 import pytest
@@ -50,8 +48,11 @@ EXAMPLES = [line for _, command in commands() if isinstance(command, ExampleComm
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """The files that examples name, and a sweep that is short."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files that examples name, and a sweep that is short; the home of a user who has no cluster."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
     for name, path in FILES.items():
         text = (ROOT / "examples" / path).read_text(encoding="utf-8")
         if name == "sweep.yaml":
@@ -83,9 +84,7 @@ def test_each_example_runs(line: str, folder: Path, capfd: pytest.CaptureFixture
     """It does what it says; one that reads the cluster ends with 4, as there is none."""
     asked = re.split(r" [|>] |\)", line.partition("kerf ")[2])[0]
     reads_files = any(name in asked.split() for name in FILES)
-    with contextlib.chdir(folder), patch.dict(os.environ, {"HOME": str(folder)}):
-        for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
-            os.environ.pop(name, None)
+    with contextlib.chdir(folder):
         code = run(shlex.split(asked))
 
     expected = (DONE, LOOK) if reads_files or asked.startswith(CLUSTERLESS) else (UNREACHABLE,)

@@ -98,6 +98,16 @@ def test_consolidation_asks_those_that_are_due() -> None:
     assert not asked.is_through
 
 
+def test_a_look_without_candidates_leaves_none_to_be_asked() -> None:
+    """Budgets have closed, say; else a settled cluster would be looked at again and again."""
+    asked = Asked()
+    look(asked, 0)
+    look(asked, 1)
+    assert not asked.is_through
+    assert [] == list(propose(World(a_cluster([free_pool()], [], []), MARKET), [], asked))
+    assert asked.is_through
+
+
 def fleet(count: int, at_s: float, changed: int = 0) -> ClusterSnapshot:
     """So many nodes, of which so many are other objects than those of a fleet without changes."""
     held = NODES[:count]

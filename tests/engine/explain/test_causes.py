@@ -131,7 +131,7 @@ def test_model_and_engine_declare_causes() -> None:
 
     of_engine = {"engine.disruption.causes", "engine.buy.launching", "engine.buy.relabelling"}
     of_model = {"model.causes", "model.groups", "model.market", "model.rejections", "model.topology", "model.windows"}
-    of_lookups = {"model.preferences", "model.runtimeclasses", "model.volumecauses"}
+    of_lookups = {"model.buffercauses", "model.preferences", "model.runtimeclasses", "model.volumecauses"}
     assert of_model | of_lookups | of_engine | {"engine.headroom.prewarm"} == found
     assert {*KEEPING, *GOING, *REMOVING, Needed, IdleNodeFits} <= set(causes())
 

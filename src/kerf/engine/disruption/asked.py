@@ -1,4 +1,4 @@
-"""What looks at a fleet have found before: of a large one few nodes are asked again each time.
+"""What looks at a fleet have found before; of a large fleet few nodes are asked again each time.
 
 A node is asked whether its pods have another place. After a change of one pod or node nearly every answer is what it
 was, and asking for one takes a millisecond. So those nodes are asked that are new or have changed themselves, and some
@@ -59,6 +59,10 @@ class Asked:
         self._refused = known
         rest = known.keys() - set(again)
         return [each for each in candidates if each.node.name not in rest]
+
+    def none_left(self) -> None:
+        """A look found no candidate, so none is still to be asked."""
+        self._due = False
 
     def refused(self, candidate: Candidate) -> None:
         """Its pods find no other place now."""

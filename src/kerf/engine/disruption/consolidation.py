@@ -33,6 +33,8 @@ def propose(world: World, candidates: Sequence[Candidate], asked: Asked | None =
         if may_save(candidate, allowance) and (saved := present_price(candidate.cluster_node, world.supply)) > 0
     ]
     if not eligible:
+        if asked is not None:
+            asked.none_left()
         return
     others, balance = Relocation(world), Balance(world)
     eligible = [each for each in eligible if others.may_hold(each[0])]

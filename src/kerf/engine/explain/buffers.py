@@ -6,6 +6,7 @@ from kerf.engine.decision import Decision
 from kerf.engine.explain.causes import cause_text, room_text
 from kerf.engine.explain.refusals import Telling
 from kerf.engine.headroom.buffers import Buffered
+from kerf.model.buffercauses import ScalableMissing
 from kerf.model.capacitybuffers import (
     LIMITED,
     LIMITED_BY_QUOTAS,
@@ -16,7 +17,7 @@ from kerf.model.capacitybuffers import (
     TEMPLATE_NOT_FOUND,
     BufferStatus,
 )
-from kerf.model.causes import ScalableMissing, TemplateMissing
+from kerf.model.causes import TemplateMissing
 from kerf.model.nodeclaim import FALSE, TRUE, Condition
 
 

@@ -11,7 +11,7 @@ from kerf.engine.explain import relations, sharing
 from kerf.engine.explain.lastword import named_node_text, said_text
 from kerf.engine.explain.volumes import quota_text, volume_text
 from kerf.errors import brief
-from kerf.model import causes
+from kerf.model import buffercauses, causes
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Cause, Lack
 from kerf.model.constraints import Requirement
@@ -336,22 +336,22 @@ def _(cause: causes.TemplateInvalid) -> str:
 
 
 @words.register
-def _(cause: causes.ScalableMissing) -> str:
+def _(cause: buffercauses.ScalableMissing) -> str:
     return f"there is no {cause.scalable}"
 
 
 @words.register
-def _(cause: causes.ScalableUnknown) -> str:
+def _(cause: buffercauses.ScalableUnknown) -> str:
     return f"pods of {cause.kind} are not known: scalableRef may name a Deployment, ReplicaSet or StatefulSet of apps"
 
 
 @words.register
-def _(cause: causes.ScalableInvalid) -> str:
+def _(cause: buffercauses.ScalableInvalid) -> str:
     return f"{cause.scalable}: {cause.problem}"
 
 
 @words.register
-def _(cause: causes.StrategiesIgnored) -> str:
+def _(cause: buffercauses.StrategiesIgnored) -> str:
     number = len(cause.buffers)
     named = f"{number} CapacityBuffers ({some(cause.buffers)}) are"
     named = f"CapacityBuffer {cause.buffers[0]} is" if number == 1 else named
@@ -359,7 +359,7 @@ def _(cause: causes.StrategiesIgnored) -> str:
 
 
 @words.register
-def _(cause: causes.NothingNamed) -> str:
+def _(cause: buffercauses.NothingNamed) -> str:
     return "it names neither a podTemplateRef nor a scalableRef"
 
 

@@ -8,16 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from kerf.engine.headroom.grants import Grants
+from kerf.model.buffercauses import NothingNamed, ScalableInvalid, ScalableMissing, ScalableUnknown, StrategiesIgnored
 from kerf.model.capacitybuffers import ACTIVE, LEAST_PRIORITY, CapacityBuffer, Scalable
 from kerf.model.causes import (
     Cause,
     Name,
-    NothingNamed,
     RoomLimited,
-    ScalableInvalid,
-    ScalableMissing,
-    ScalableUnknown,
-    StrategiesIgnored,
     TemplateInvalid,
     TemplateMissing,
 )
