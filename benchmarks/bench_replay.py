@@ -1,35 +1,51 @@
 """Replays of the openb trace: what production controllers cost beyond a free re-pack, and how long a day takes.
 
 `KERF_OPENB` is the folder of `bench_openb`. Copies of the trace are moved against each other by seed 7 within the 37
-days that hold nearly all of it; no pod runs longer than a week, a node takes 90 seconds until its cards are registered,
-and nodes go when they are empty: what is measured is what is bought, not what is moved.
+days that hold nearly all of it; no pod runs longer than a week, and a node takes 90 seconds until its cards are
+registered. Nodes go when they are empty: what is measured is what is bought, not what is moved. `moved` is the same
+with consolidation: a tenth of the nodes at most in ten minutes, and a pod that is moved loses a minute. Beside both a
+rule as Karpenter's has the same pods (`peerreplay`).
 """
 
+import copy
 import json
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.bench_openb import FOLDER, rows
+from benchmarks.boundcheck import TypeRow
+from benchmarks.peerreplay import PeerReplay
 from kerf.cli.collector import collect_seldom
-from kerf.sim.course.report import SimulationReport
-from kerf.sim.course.scenario import read_scenario
+from kerf.sim.course.scenario import Scenario, read_scenario
 from kerf.sim.course.tracescenario import TraceFlags, with_flags
 from kerf.sim.simulation import run
+from kerf.sim.traces.replay import TraceSource, read_replay
 
 _POD_LIST = "openb_pod_list_default.csv"
 _DAY_S = 86_400
+_SEED, _RESTART_S = 7, 60
+_MOVING = {
+    "consolidationPolicy": "WhenEmptyOrUnderutilized",
+    "consolidateAfter": "60s",
+    "budgets": [
+        {"nodes": "10%"},
+        {"nodes": "0", "reasons": ["Underutilized"], "schedule": "1-59/10 * * * *", "duration": "9m"},
+    ],
+}
+"""A tenth of the nodes at most, in the first of each ten minutes."""
 _SCENARIO: dict[str, Any] = {
     "apiVersion": "kerf.dev/v1alpha1",
     "kind": "Scenario",
     "metadata": {"name": "openb"},
     "spec": {
         "duration": "24h",
-        "seed": 7,
+        "seed": _SEED,
         "cloud": {"catalog": "types.json", "launch": "40s", "register": "15s", "ready": "5s", "devicesReady": "30s"},
         "objects": [
             {
@@ -88,21 +104,41 @@ def catalogue() -> list[dict[str, Any]]:
     ]
 
 
-def replayed(copies: int, duration_s: int, bound_every_s: int) -> SimulationReport:
-    """The report of so many copies for so long."""
+def source(copies: int) -> TraceSource:
+    """So many copies of the part of the trace that holds nearly all of it."""
+    path = str(Path(os.environ[FOLDER], _POD_LIST))
+    return TraceSource(
+        path, copies=copies, skip_s=9_700_000, span_s=3_200_000, longest_s=7 * _DAY_S, restart_s=_RESTART_S
+    )
+
+
+def scenario(copies: int, duration_s: int, bound_every_s: int, *, moves: bool = False) -> Scenario:
+    """So many copies for so long, with or without consolidation."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "types.json").write_text(json.dumps(catalogue()), encoding="utf-8")
-        Path(folder, "s.json").write_text(json.dumps(_SCENARIO), encoding="utf-8")
-        flags = TraceFlags(
-            path=str(Path(os.environ[FOLDER], _POD_LIST)),
-            copies=copies,
-            skip_s=9_700_000,
-            span_s=3_200_000,
-            longest_s=7 * _DAY_S,
-            duration_s=duration_s,
-            bound_every_s=bound_every_s,
+        written = copy.deepcopy(_SCENARIO)
+        if moves:
+            written["spec"]["objects"][0]["spec"]["disruption"] = _MOVING
+        Path(folder, "s.json").write_text(json.dumps(written), encoding="utf-8")
+        held = read_scenario(str(Path(folder, "s.json")))
+    replayed = replace(held, replay=read_replay(source(copies)))
+    return with_flags(replayed, TraceFlags(duration_s=duration_s, bound_every_s=bound_every_s))
+
+
+def peer(copies: int, duration_s: int) -> PeerReplay:
+    """What a rule as Karpenter's does with the same pods."""
+    types = [
+        TypeRow(
+            row["name"],
+            {"cpu": int(row["cpu_milli"]), "memory": int(row["mem_mib"]) << 20, "pods": int(row["pods"])},
+            round(float(row["price"]) * 1e6),
+            int(row["gpus"]),
         )
-        return run(with_flags(read_scenario(str(Path(folder, "s.json"))), flags))
+        for row in rows("catalogue_aws_16.csv")
+    ]
+    found = PeerReplay(types)
+    found.run(read_replay(source(copies)).arrivals(_SEED), duration_s)
+    return found
 
 
 def day(duration_s: int = _DAY_S) -> Iterator[tuple[str, float]]:
@@ -112,7 +148,7 @@ def day(duration_s: int = _DAY_S) -> Iterator[tuple[str, float]]:
     loops, found = [_loop_s()], []
     for _ in range(2):
         start = time.process_time()
-        report = replayed(32, duration_s, 0)
+        report = run(scenario(32, duration_s, 0))
         found.append((time.process_time() - start, json.dumps(report.to_object())))
         loops.append(_loop_s())
     seconds = min(each for each, _ in found)
@@ -123,14 +159,30 @@ def day(duration_s: int = _DAY_S) -> Iterator[tuple[str, float]]:
 
 def weeks(copies: int = 8, duration_s: int = 10 * _DAY_S) -> Iterator[tuple[str, float]]:
     """Ten days of so many copies: cost above the re-pack bound, waits, and how much of the cards paid is used."""
+    yield from _figures(f"replay_{copies}", copies, duration_s, moves=False)
+
+
+def moved(copies: int = 8, duration_s: int = 10 * _DAY_S) -> Iterator[tuple[str, float]]:
+    """The same with consolidation, and how often pods were moved."""
+    yield from _figures(f"replay_moved_{copies}", copies, duration_s, moves=True)
+
+
+def _figures(name: str, copies: int, duration_s: int, *, moves: bool) -> Iterator[tuple[str, float]]:
     collect_seldom()
-    report = replayed(copies, duration_s, 5400)
+    report = run(scenario(copies, duration_s, 5400, moves=moves))
     assert report.over_bound is not None
     assert report.replayed is not None
     assert report.replayed.bound is not None
-    name, totals = f"replay_{copies}", report.totals
+    totals, hours = report.totals, duration_s / 3600
+    bound_micro = report.replayed.bound.micro
+    other = peer(copies, duration_s)
+    peer_over = 100 * (other.cost_micro / bound_micro - 1)
     yield f"{name}_over_bound_percent", 100 * report.over_bound
-    yield f"{name}_bound_usd_h", report.replayed.bound.micro / 1e6 / (duration_s / 3600)
+    yield f"{name}_peer_over_bound_percent", peer_over
+    yield f"{name}_of_peer", 100 * report.over_bound / peer_over
+    yield f"{name}_bound_usd_h", bound_micro / 1e6 / hours
+    if moves:
+        yield f"{name}_moves_per_pod_hour", totals.evictions / other.pod_hours
     yield f"{name}_wait_p50_s", totals.waits.p50
     yield f"{name}_wait_p99_s", totals.waits.p99
     yield f"{name}_gpus_used_percent", 100 * (1 - totals.kerf)
@@ -146,14 +198,14 @@ def _loop_s() -> float:
     return time.process_time() - start
 
 
-SETS: dict[str, Callable[..., Iterator[tuple[str, float]]]] = {"day": day, "weeks": weeks}
+SETS: dict[str, Callable[..., Iterator[tuple[str, float]]]] = {"day": day, "weeks": weeks, "moved": moved}
 
 
-def main(what: str, *copies: str) -> None:
-    """Print the figures of a set, one object a line; `weeks` may be given a number of copies."""
+def main(what: str, *sizes: str) -> None:
+    """Print the figures of a set, one object a line; all but `day` may be given a number of copies, and of seconds."""
     if what not in SETS:
         raise SystemExit(f"expected one of {', '.join(SETS)}, got {what}")
-    for figure, value in weeks(int(copies[0])) if copies else SETS[what]():
+    for figure, value in SETS[what](*map(int, sizes)):
         print(json.dumps({figure: value}), flush=True)
 
 

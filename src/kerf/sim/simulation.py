@@ -125,7 +125,8 @@ class Simulation:
         self._repack: Repack | None = None
         if replay is not None:
             comes = replay.arrivals(scenario.seed)
-            self._arrivals = Arrivals(self._api, self._clock, self._observer, comes)
+            restart_s = replay.source.restart_s
+            self._arrivals = Arrivals(self._api, self._clock, self._observer, comes, restart_s)
             if scenario.bound_every_s:
                 self._repack = Repack(scenario.market, self._cloud, self._books, self._clock, self._snapshot)
         self._outcomes: list[CheckedExpectation] = []

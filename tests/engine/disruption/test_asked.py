@@ -79,7 +79,7 @@ def test_of_a_fleet_that_is_not_large_all_are_asked() -> None:
     """As without a memory."""
     asked = Asked()
     for _ in range(3):
-        assert NAMES[:500] == look(asked, 1, FOUND[:500])
+        assert NAMES[:100] == look(asked, 1, FOUND[:100])
         assert asked.is_through
 
 

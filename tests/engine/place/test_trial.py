@@ -389,3 +389,16 @@ def test_of_equal_nodes_without_room_one_is_asked_for_pods_that_go_by_others(ask
 
     assert 2 >= len(asked)
     assert min(nodes.misfits(shape), key=lambda misfit: misfit.order) == found
+
+
+def test_a_node_as_it_is_gives_its_answer_once() -> None:
+    """Pods of one kind get the same object; one of another kind, or with less room left, is asked for anew."""
+    spot = trial_of(seen(a_hami_pool(), a_hami_node(a_node(instance_type="g5.xlarge")))).spots[0]
+    pods = some(2, gpu=1, gpumem=8_000)
+    first, second = (Shape((pod,)) for pod in pods)
+    other = Shape((replace(pods[0], spec=port_spec(80)),))
+
+    assert spot.fit(spot.room, first) is spot.fit(spot.room, second)
+    assert fit(spot.target, spot.room, other) == spot.fit(spot.room, other)
+    assert spot.fit(spot.room, first) == spot.fit(replace(spot.room), first)
+    assert spot.fit(spot.room, first) is not spot.fit(replace(spot.room), first)

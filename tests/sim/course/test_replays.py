@@ -71,6 +71,19 @@ def test_a_pod_whose_node_is_taken_back_comes_again(tmp_path: Path) -> None:
     assert 2 == report.totals.launches
 
 
+def test_a_pod_that_keeps_its_work_runs_what_is_left(tmp_path: Path) -> None:
+    """And a minute more, for its restart; one that begins anew runs for longer."""
+    taken = "  timeline:\n    - {at: 45m, interrupt: {nodePool: general, nodes: 1}}\n"
+    rows = ("a,3000,1024,0,0,60,3660,60", "b,500,1024,0,0,6960,6970,6960")
+    begun = scenario(tmp_path, *rows, more=taken)
+    assert begun.replay is not None
+    kept = replace(begun, replay=replace(begun.replay, source=replace(begun.replay.source, restart_s=60)))
+
+    anew, further = run(begun), run(kept)
+    assert anew.totals.cost_micro - further.totals.cost_micro > 1_700 * M5_XLARGE // 3_600
+    assert [1, 1] == [each.replayed.again for each in (anew, further) if each.replayed is not None]
+
+
 def test_the_bound_is_what_the_running_pods_cost_at_least(tmp_path: Path) -> None:
     """One pod that fills a machine: its price for as long as it runs, to the interval in which the bound is taken."""
     report = run(scenario(tmp_path, "a,3000,1024,0,0,0,3600,0"))

@@ -16,11 +16,10 @@ _AT_ONCE = 20
 """So many of those that were asked before are asked again in one look."""
 _STANDS_S = 300.0
 """So long an answer stands at the most while nothing changes."""
+_MANY = 100
+"""A fleet of no more nodes is asked as a whole each time."""
 _LARGE, _PART, _REPACKS_S = 500, 20, 1_800.0
-"""Of a fleet of more nodes one in so many must have changed before cheaper ones are looked for again, within a time.
-
-Smaller ones are asked as a whole each time.
-"""
+"""Of a fleet of more nodes one in so many must have changed before cheaper ones are looked for again, within a time."""
 
 
 class Asked:
@@ -45,7 +44,7 @@ class Asked:
         # Time alone changes some answers: room that is kept for pods to be is given back.
         if version != self._version or now_s >= self._changed_s + _STANDS_S:
             self._version, self._changed, self._changed_s = version, self._look, now_s
-        if len(candidates) <= _LARGE:
+        if len(candidates) <= _MANY:
             self._due = False
             return candidates
         held = ((each.node.name, each, self._refused.get(each.node.name)) for each in candidates)

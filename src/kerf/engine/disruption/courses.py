@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kerf.engine.place.devices import asks_devices
-from kerf.engine.place.fit import Placed, fit
+from kerf.engine.place.fit import Placed
 from kerf.engine.place.noderooms import NodeRoom
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room
@@ -116,7 +116,7 @@ class Course:
         # Most rooms that differ are nearly full, and every family leaves cpu and memory to kubelet.
         if any(room.free.get(name, 0) < amount for name, amount in self._asked):
             return None
-        result = fit(self._spots[index].target, room, self._shape)
+        result = self._spots[index].fit(room, self._shape)
         return (result.order, index, result) if isinstance(result, Placed) else None
 
     def _offers(self, rooms: Sequence[Room], roomy: Iterable[int]) -> Iterator[Offer]:

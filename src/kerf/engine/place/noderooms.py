@@ -1,12 +1,12 @@
 """The nodes that can take new pods: what is left of each, and what one on its way will have by its claim."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kerf.engine.place.devices import with_parts
 from kerf.engine.place.domains import Domains, Lasting, Site, coming_site, settled_site
-from kerf.engine.place.fit import admits
+from kerf.engine.place.fit import Placed, admits, fit
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room, Target, measured
 from kerf.engine.place.topology import Findings, Residents, TopologyLedger
@@ -18,13 +18,16 @@ from kerf.model.gpu import DeviceState
 from kerf.model.market import Market
 from kerf.model.nodeclaim import DISRUPTED_TAINT, NodeClaim
 from kerf.model.nodes import CORDONED_BY_KERF, OPENING_TAINTS, is_ephemeral
-from kerf.model.pods import HostPort, Pod
+from kerf.model.plan import Misfit
+from kerf.model.pods import HostPort, Pod, PodSpec
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot, DaemonSet
 from kerf.sharing.family import Family
 from kerf.sharing.registry import families_of, family_named, owner_of
 
 _ROOM = "room"
+_MOST_KEPT = 32
+"""So many answers of a room are kept; where more kinds of pods ask, most of them ask once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +37,27 @@ class NodeRoom:
     cluster_node: ClusterNode
     target: Target
     room: Room
+
+    def fit(self, room: Room, shape: Shape) -> Placed | Misfit:
+        """A pod of the shape with this room left, whatever pods are elsewhere.
+
+        An answer for the room as it was at the start is kept: a node that does not change is asked again by every plan
+        and by every look at the fleet.
+        """
+        if room is not self.room:
+            return fit(self.target, room, shape)
+        key = shape.identity
+        held = self._answers.get(key)
+        if held is None:
+            if len(self._answers) >= _MOST_KEPT:
+                self._answers.clear()
+            # The spec is kept beside the answer: an identity is free again once its object is gone.
+            held = self._answers[key] = shape.spec, fit(self.target, room, shape)
+        return held[1]
+
+    @cached_property
+    def _answers(self) -> dict[Hashable, tuple[PodSpec, Placed | Misfit]]:
+        return {}
 
     @cached_property
     def measured(self) -> tuple[int, int]:

@@ -96,6 +96,14 @@ class Shape(Large):
         return self.pods[0].spec if self.asked is None else self.asked
 
     @cached_property
+    def identity(self) -> Hashable:
+        """Equal for shapes of which a node says the same, as far as other pods do not matter; as long as their specs
+        live."""
+        pod = self.pods[0]
+        annotations = _annotations_key(pod.annotations) if pod.annotations else ()
+        return id(self.spec), annotations, bool(pod.uid), pod.initialised, pod.invalid, pod.namespace
+
+    @cached_property
     def requests(self) -> Resources:
         """What kube-scheduler counts for one of them."""
         return self.spec.requests

@@ -60,7 +60,7 @@ class _Classes:
         self._numbers: dict[Likeness, int] = {}
         # The labels are kept beside what is read of them: an identity is free again once its object is gone.
         self._read: dict[int, tuple[Labels, tuple[tuple[str, str], ...]]] = {}
-        self._known: dict[tuple[object, ...], int] = {}
+        self._known: dict[str, int] = {}
         self.placed: dict[int, tuple[Pod, int]] = {}
         """By identity pods that are asked for again and again, as each is that is being placed, with their classes."""
         self._meant: dict[tuple[Reach, ...], bytearray] = {}
@@ -100,12 +100,13 @@ class _Classes:
         known = self._known
         return [(known[key] if key in known else self._of(key, first), n) for key, (first, n) in found.items()]
 
-    def _key(self, pod: Pod) -> tuple[object, ...]:
-        # Pods of one workload share what is read of their labels, or it is hashed; terms are slow to hash.
-        averse = averse_terms(pod)
-        return (pod.namespace, self.labels(pod), id(pod.spec) if averse else 0, pod.deleted_s is not None)
+    def _key(self, pod: Pod) -> str:
+        # A text, for it remembers its hash: of a large fleet each ledger asks for 100,000. Terms are slow to hash.
+        spec = str(id(pod.spec)) if averse_terms(pod) else ""
+        labels = (part for label in self.labels(pod) for part in label)
+        return "\n".join((pod.namespace, spec, "" if pod.deleted_s is None else "ending", *labels))
 
-    def _of(self, key: tuple[object, ...], pod: Pod) -> int:
+    def _of(self, key: str, pod: Pod) -> int:
         number = self._known.get(key)
         if number is None:
             labels, averse, is_ending = self.labels(pod), averse_terms(pod), pod.deleted_s is not None

@@ -117,12 +117,13 @@ class Trial:
 
     def fit(self, index: int, shape: Shape) -> Placed | Misfit:
         """A pod of the shape on a node, with what other pods ask of it and it of them."""
-        around = Around(self.ledger, index) if self.ledger.concerns(shape) else None
-        return fit(self.spots[index].target, self.rooms[index], shape, around)
+        if not self.ledger.concerns(shape):
+            return self.spots[index].fit(self.rooms[index], shape)
+        return fit(self.spots[index].target, self.rooms[index], shape, Around(self.ledger, index))
 
     def alone(self, index: int, shape: Shape) -> Placed | None:
         """A pod of the shape on a node, whatever pods are elsewhere; None where it does not fit."""
-        result = fit(self.spots[index].target, self.rooms[index], shape)
+        result = self.spots[index].fit(self.rooms[index], shape)
         return result if isinstance(result, Placed) else None
 
     def never_fits(self, index: int, shape: Shape) -> Misfit | None:
@@ -322,7 +323,7 @@ class Trial:
                 spot, room = self.spots[index], self.rooms[index]
                 if spot.cluster_node.name == closed or (among is not None and not among(spot)):
                     continue
-                result = fit(spot.target, room, shape)
+                result = spot.fit(room, shape)
                 if isinstance(result, Placed):
                     return index, result
                 if _is_common(spot.target, shape, result.stage):

@@ -1,13 +1,15 @@
 """Makes the pods of a trace as they come, and takes them away once they have run.
 
 It stands for their controllers, as a Job would for each of them: a pod that was evicted, or whose node is gone,
-comes again at once under another name and runs from its beginning, and one that has run to its end is deleted.
+comes again at once under another name, and one that has run to its end is deleted. A pod that comes again runs from its
+beginning, or what was left of its time and what a restart costs.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kerf.errors import ApiError
+from kerf.model.times import instant_s
 from kerf.ports import Clock
 from kerf.sim.course.observer import Observer
 from kerf.sim.kubernetes.api import DELETED, InMemoryApi
@@ -21,20 +23,29 @@ NAMESPACE = "trace"
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A pod that is there, and which time it has come."""
+    """A pod that is there, which time it has come, and how long it is to run."""
 
     arrival: Arrival
+    runs_s: int | None
     number: int = 0
 
 
 class Arrivals:
     """One for each run; `comes` are the pods of the trace in the order in which they come.
 
-    `came` of them are there or were, `again` came another time, and `ended` have run to their end.
+    `came` of them are there or were, `again` came another time, and `ended` have run to their end. `restart_s` is what
+    a pod that comes again loses of its time; None where it begins anew.
     """
 
-    def __init__(self, api: InMemoryApi, clock: Clock, observer: Observer, comes: Iterator[Arrival]) -> None:
-        self._api, self._clock, self._observer = api, clock, observer
+    def __init__(
+        self,
+        api: InMemoryApi,
+        clock: Clock,
+        observer: Observer,
+        comes: Iterator[Arrival],
+        restart_s: int | None = None,
+    ) -> None:
+        self._api, self._clock, self._observer, self._restart_s = api, clock, observer, restart_s
         self._comes, self._next = comes, next(comes, None)
         self._start_s = clock.now_s()
         self._runs: dict[str, _Run] = {}
@@ -54,7 +65,7 @@ class Arrivals:
     def _come(self) -> None:
         while self._next is not None and self._start_s + self._next.at_s <= self._clock.now_s():
             self.came += 1
-            self._make(_Run(self._next))
+            self._make(_Run(self._next, self._next.runs_s))
             self._next = next(self._comes, None)
         self._wait()
 
@@ -62,8 +73,8 @@ class Arrivals:
         name = run.arrival.name + (f"-r{run.number}" if run.number else "")
         form = self._object(run.arrival.form)
         metadata: Json = {"name": name, "namespace": NAMESPACE, "labels": form["labels"]}
-        if run.arrival.runs_s is not None:
-            metadata["annotations"] = {RUN_FOR: f"{run.arrival.runs_s}s"}
+        if run.runs_s is not None:
+            metadata["annotations"] = {RUN_FOR: f"{run.runs_s}s"}
         self._runs[name] = run
         try:
             self._api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": form["spec"]})
@@ -91,4 +102,12 @@ class Arrivals:
         elif what == DELETED:
             del self._runs[name]
             self.again += 1
-            self._make(_Run(run.arrival, run.number + 1))
+            self._make(_Run(run.arrival, self._left_s(run, obj), run.number + 1))
+
+    def _left_s(self, run: _Run, obj: Json) -> int | None:
+        """How long the pod is to run when it comes again: never longer than from its beginning."""
+        started = obj.get("status", {}).get("startTime")
+        if run.runs_s is None or run.arrival.runs_s is None or self._restart_s is None or not started:
+            return run.runs_s
+        has_run_s = int(self._clock.now_s() - instant_s(started))
+        return min(run.arrival.runs_s, max(0, run.runs_s - has_run_s) + self._restart_s)

@@ -160,6 +160,7 @@ def source_of(raw: Json, directory: str) -> TraceSource:
         duration_s(raw["span"]) if raw.get("span") else None,
         duration_s(raw["longest"]) if raw.get("longest") else None,
         raw.get("sharing") or HAMI,
+        duration_s(raw["restart"]) if raw.get("restart") else None,
     )
 
 

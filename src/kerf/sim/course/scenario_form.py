@@ -249,6 +249,7 @@ TRACE: dict[str, Schema] = {
     "skip": DURATION,
     "span": DURATION,
     "longest": DURATION,
+    "restart": DURATION,
     "sharing": one_of(*SHARING),
     "boundEvery": DURATION,
 }

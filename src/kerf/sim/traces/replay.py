@@ -20,7 +20,7 @@ class TraceSource:
     """What a scenario or the command line says of a trace.
 
     `skip_s` is where in the trace the replay begins, `span_s` how much of it is replayed (None: all that is left),
-    and no pod runs longer than `longest_s`.
+    and no pod runs longer than `longest_s`. A pod that comes again loses `restart_s` of what it has run (None: all).
     """
 
     path: str
@@ -30,6 +30,7 @@ class TraceSource:
     span_s: int | None = None
     longest_s: int | None = None
     sharing: str = HAMI
+    restart_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
