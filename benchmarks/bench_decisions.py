@@ -20,8 +20,8 @@ from kerf.cli.collector import collect_seldom
 from kerf.engine.buy.bound import proven
 from kerf.engine.decide import bounded, decide
 from kerf.engine.decision import Decision
-from kerf.engine.disruption import consolidation, emptiness, pricecaps
 from kerf.engine.disruption.candidates import candidates
+from kerf.engine.disruption.first import first_command
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.plan import explain
 from kerf.engine.explain.plan import plan as provisioned
@@ -38,22 +38,21 @@ from kerf.model.snapshot import ClusterSnapshot
 Figures = Iterator[tuple[str, float]]
 Decide = Callable[[ClusterSnapshot], object]
 _RUNS, _ENOUGH_S = 3, 5.0
-_METHODS = (emptiness.propose, consolidation.propose, pricecaps.propose)
 _OPTIONS = Options(with_bound=False)
 _AS_KARPENTER = Options(FIRST_FIT, with_bound=False)
 
 
-def disruption(snapshot: ClusterSnapshot, market: Market = clusters.MARKET) -> None:
-    """One pass over all nodes: each method is asked, and none has a plan."""
+def disruption(snapshot: ClusterSnapshot, market: Market = clusters.MARKET, *, repacks: bool = True) -> None:
+    """One pass over all nodes: each method is asked, and none has a command."""
     found, _ = candidates(snapshot)
-    world = World(snapshot, market)
-    plan = next((plan for method in _METHODS for plan in method(world, found)), None)
-    assert plan is None, "a cluster that is not settled measures the way to its first plan only"
+    command, _ = first_command(World(snapshot, market), found, tuple, repacks=repacks)
+    assert command is None, "a cluster that is not settled measures the way to its first command only"
 
 
 def disruption_on_catalogue(snapshot: ClusterSnapshot) -> None:
-    """The same where every type of AWS is for sale, and nothing is known yet of what pools offer: prices are new."""
-    disruption(snapshot, replace(load_market(None, AWS)))
+    """The same where every type of AWS is for sale, and nothing is known yet of what pools offer: prices are new. As in
+    most passes, cheaper nodes for the whole fleet are not looked for."""
+    disruption(snapshot, replace(load_market(None, AWS)), repacks=False)
 
 
 def provision(snapshot: ClusterSnapshot) -> None:
