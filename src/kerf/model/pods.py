@@ -181,7 +181,7 @@ class PodSpec:
     @cached_property
     def has_relations(self) -> bool:
         """Whether it says anything at all of where other pods are, wishes included."""
-        is_beside = self.mounts.beside is not None or self.pod_affinity != NO_AFFINITY
+        is_beside = bool(self.mounts.beside) or self.pod_affinity != NO_AFFINITY
         return bool(self.spread) or is_beside or self.pod_anti_affinity != NO_AFFINITY
 
     @cached_property
@@ -217,14 +217,13 @@ class PodSpec:
 
     @property
     def _required_terms(self) -> tuple[PodAffinityTerm, ...]:
-        """Those that mean other pods: of affinity, of anti-affinity, and of a claim that it shares."""
-        beside = self.mounts.beside
-        of_claim = () if beside is None else (beside.pods,)
-        return (*self.pod_affinity.required, *self.pod_anti_affinity.required, *of_claim)
+        """Those that mean other pods: of affinity, of anti-affinity, and of claims that it shares."""
+        of_claims = (shared.pods for shared in self.mounts.beside)
+        return (*self.pod_affinity.required, *self.pod_anti_affinity.required, *of_claims)
 
     def alone(self) -> "PodSpec":
         """The same without what it asks of other pods."""
-        mounts = self.mounts if self.mounts.beside is None else replace(self.mounts, beside=None)
+        mounts = replace(self.mounts, beside=()) if self.mounts.beside else self.mounts
         return replace(self, spread=(), pod_affinity=NO_AFFINITY, pod_anti_affinity=NO_AFFINITY, mounts=mounts)
 
     def _with(self, terms: tuple[Requirements, ...]) -> tuple[Requirements, ...]:

@@ -51,6 +51,36 @@ DRIVERS_OF_SHARES = frozenset({"efs.csi.aws.com", "file.csi.azure.com", "nfs.csi
 """CSI drivers whose volumes are shares on a network, which nodes of all zones reach; they state no topology."""
 
 
+DRIVERS_OF_NODES = frozenset(
+    {
+        "carina.storage.io",
+        "directpv-min-io",
+        "hostpath.csi.k8s.io",
+        "local.csi.openebs.io",
+        "localdisk.csi.acstor.io",
+        "lvm.csi.metal-stack.io",
+        "lvm.hwameistor.io",
+        "openebs.io/local",
+        "rancher.io/local-path",
+        "topolvm.cybozu.com",
+        "topolvm.io",
+        "zfs.csi.openebs.io",
+    }
+)
+"""Provisioners that make a volume on a disk of the node where its pod first runs. A CSINode says it of others."""
+_NAMES_OF_NODES = frozenset({"hostname", "node", "nodeid", "nodename"})
+"""Last parts of label keys such as `topology.topolvm.io/node`, whose value is another one on each node."""
+
+
+def names_node(key: str) -> bool:
+    """Whether a topology key of a CSI driver names single nodes: nodes have no value in common.
+
+    Not that of LINSTOR, whose volumes other nodes reach over the network.
+    """
+    prefix, _, name = key.rpartition("/")
+    return name in _NAMES_OF_NODES and prefix != "linbit.com"
+
+
 def zone_key(key: str) -> str:
     """The label key under which Kerf knows what a CSI driver calls its zone; any other key as it is."""
     return ZONE if key in ZONES_OF_DRIVERS else key
@@ -198,19 +228,22 @@ def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
 class CSINode:
     """What CSI drivers say of a node: how many volumes each can attach there; drivers without a limit are left out.
 
-    `everywhere` are the drivers without topology keys: any node reaches their volumes.
+    `everywhere` are the drivers without topology keys: any node reaches their volumes. `of_node` are those of which one
+    key names the node, so no other node reaches a volume that is made here.
     """
 
     name: str
     limits: tuple[tuple[str, int], ...] = ()
     everywhere: tuple[str, ...] = ()
+    of_node: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SharedClaim:
     """A claim of several pods whose volume is still to be made: where the first of them runs, and the others must be.
 
-    `pods` means all of them, and those that share another claim with one of them; a decision gives them a label for it.
+    `pods` means all of them, and those that share another claim with one of them and must be as near; a decision gives
+    them a label for it.
     """
 
     claim: str
@@ -236,14 +269,14 @@ class Mounts:
 
     One of `there` must hold of a node that is there, one of `new` of a node to be bought: on that a local volume asks
     no host name. `own` are (driver, number) of volumes that no other pod has, `shared` (driver, volume) of the others.
-    `beside` is a claim for which the pod must be in one zone with others, or on one node.
+    `beside` are claims for which the pod must be with others: one on their node, one in their zone, or both.
     """
 
     there: tuple[Requirements, ...] = (ANYTHING,)
     new: tuple[Requirements, ...] = (ANYTHING,)
     own: tuple[tuple[str, int], ...] = ()
     shared: tuple[tuple[str, str], ...] = ()
-    beside: SharedClaim | None = None
+    beside: tuple[SharedClaim, ...] = ()
 
     @property
     def is_attaching(self) -> bool:

@@ -216,3 +216,99 @@ def test_no_node_is_bought_for_the_sharer_of_a_disk_whose_node_is_there() -> Non
 
     assert ([], ["default/p"]) == ([*made.launches], refused(made))
     assert 1 == len(alone.launches) + len(alone.placements)
+
+
+LVM = StorageClass("lvm", "topolvm.io", waits=True)
+OWN = StorageClass("own", "disks.example.com", waits=True)
+"""Of a driver that only its CSINodes know."""
+OWN_DRIVER = CSINode("n0", of_node=("disks.example.com",))
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        stored(claim(storage_class="lvm"), classes=[LVM]),
+        stored(claim(storage_class="own"), classes=[OWN], limits=[OWN_DRIVER]),
+    ],
+    ids=["known", "stated"],
+)
+class TestDisksThatAreMade:
+    """Volumes of a provisioner that makes them on the node where the first pod runs, as LVM's and hostPath's do."""
+
+    def test_the_pods_are_on_one_node_that_is_there(self, held: dict[str, Any]) -> None:
+        """Not merely in one zone: no other node reaches the volume."""
+        nodes = [a_node(f"n{n}", labels={ZONE: A}) for n in range(2)]
+        made = plan_of(*(user(name) for name in "pqr"), nodes=nodes, pools=[], **held)
+
+        assert ([], 1) == (refused(made), len({placement.node for placement in made.placements}))
+
+    def test_one_that_has_no_room_there_says_so(self, held: dict[str, Any]) -> None:
+        """And no node is bought on which it would not run."""
+        nodes = [a_node(f"n{n}", labels={ZONE: A}, allocatable=SMALL) for n in range(2)]
+        made = plan_of(*(user(name) for name in "pq"), nodes=nodes, **held)
+
+        assert ([], ["default/q"]) == ([*made.launches], refused(made))
+        assert "run on node n0, so its volume is there, not on a new node" in made.unplaced[0].reason
+
+    def test_one_node_is_bought_for_all(self, held: dict[str, Any]) -> None:
+        """Two that may not share a node cannot both run."""
+        made = plan_of(*(user(name) for name in "pq"), **held)
+        apart = plan_of(sharer("p"), sharer("q"), **held)
+
+        assert ([], 1) == (refused(made), len(made.launches))
+        assert (["default/q"], 1) == (refused(apart), len(apart.launches))
+
+    def test_a_pod_that_runs_has_it_on_its_node(self, held: dict[str, Any]) -> None:
+        """No watch has shown the volume yet."""
+        nodes = [a_node("n0", labels={ZONE: A}), a_node("n1", labels={ZONE: A}, allocatable=SMALL)]
+        running = user("r", node_name="n1", phase="Running")
+        made = plan_of(user("p"), running, nodes=nodes, **held)
+
+        assert ([], ["default/p"]) == ([*made.launches], refused(made))
+
+
+def test_a_disk_of_its_own_ties_no_pods() -> None:
+    """Each is made where its pod runs."""
+    pods = [sharer(f"p{n}", f"data-{n}", spread=SPREAD) for n in range(2)]
+    held = stored(*(claim(f"data-{n}", storage_class="lvm") for n in range(2)), classes=[LVM])
+    made = plan_of(*pods, **held)
+
+    assert ([], [A, B]) == (refused(made), sorted(zones(made)))
+
+
+def mixed(*names: str) -> dict[str, Any]:
+    """Claims of which those whose name begins with `disk` are parts of nodes, and others of zones."""
+    found = (claim(name, storage_class="lvm" if name.startswith("disk") else "fast") for name in names)
+    return stored(*found, classes=[LVM, StorageClass("fast", "ebs.csi.aws.com", waits=True)])
+
+
+def test_a_disk_ties_no_more_pods_to_its_node_than_have_it() -> None:
+    """Those that share another volume with one of them are in its zone, on whatever node."""
+    nodes = [a_node(f"n{n}", labels={ZONE: zone}, allocatable=SMALL) for n, zone in enumerate((B, B, A))]
+    pods = [user("p", "disk", "data"), user("q", "data"), user("r", "disk")]
+    there = plan_of(*pods, nodes=nodes, pools=[], **mixed("disk", "data"))
+    pods = [user("p", "disk"), user("q", "disk", "data"), sharer("r", "data"), sharer("s", "data")]
+    bought = plan_of(*pods, **mixed("disk", "data"))
+
+    assert {"default/p": "n0", "default/q": "n1"} == {each.pod.pod: each.node for each in there.placements}
+    assert ["default/r"] == refused(there)
+    assert ([], 2, 1) == (refused(bought), len(bought.launches), len(set(zones(bought))))
+
+
+def test_disks_on_two_nodes_are_in_one_zone_where_a_volume_ties_them() -> None:
+    """A pod of each shares the volume."""
+    pods = [
+        user("p", "disk-1", node_selector=within(ZONE, B)),
+        user("q", "disk-1", "data"),
+        sharer("r", "disk-2", "data"),
+        user("s", "disk-2"),
+        sharer("t", "disk-3", node_selector=within(ZONE, A)),
+        user("u", "disk-3"),
+    ]
+    made = plan_of(*pods, **mixed("disk-1", "disk-2", "disk-3", "data"))
+
+    where = {each.pod: launch for launch in made.launches for each in launch.pods}
+    at = {name: (id(where[f"default/{name}"]), where[f"default/{name}"].offering.zone) for name in "pqrstu"}
+    assert [] == refused(made)
+    assert (at["p"], at["r"], at["t"]) == (at["q"], at["s"], at["u"])
+    assert [B, B, A] == [at[name][1] for name in "prt"]

@@ -89,6 +89,8 @@ OBJECTS: dict[str, Any] = {
             "drivers": [
                 {"name": "ebs.csi.aws.com", "nodeID": "i-1", "topologyKeys": ["z"], "allocatable": {"count": 25}},
                 {"name": "efs.csi.aws.com", "nodeID": "i-1", "topologyKeys": None},
+                {"name": "linstor.csi.linbit.com", "nodeID": "n1", "topologyKeys": ["linbit.com/hostname"]},
+                {"name": "topolvm.io", "nodeID": "n1", "topologyKeys": ["topology.topolvm.io/node"]},
             ]
         },
     },
@@ -137,7 +139,7 @@ VALUES: dict[str, Watched] = {
         is_default=True,
         created_s=1767600000,
     ),
-    "CSINode": CSINode("n1", (("ebs.csi.aws.com", 25),), ("efs.csi.aws.com",)),
+    "CSINode": CSINode("n1", (("ebs.csi.aws.com", 25),), ("efs.csi.aws.com",), ("topolvm.io",)),
     "VolumeAttachment": VolumeAttachment("csi-1", "n1", "pv-1", is_attached=True),
     "Namespace": Namespace("team", {"tier": "gold", NAMESPACE_NAME: "team"}),
     "Service": Service("team", "web", Requirements.of_labels({"app": "web"})),

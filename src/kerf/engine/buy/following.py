@@ -103,7 +103,7 @@ def _goes_by_others(spec: PodSpec) -> bool:
     """Whether the domain of the pods was planned for."""
     away = any(term.key != HOSTNAME for term in spec.pod_anti_affinity.required)
     is_spread = any(constraint.key != HOSTNAME for constraint in spec.required_spread)
-    return away or is_spread or bool(spec.pod_affinity.required) or spec.mounts.beside is not None
+    return away or is_spread or bool(spec.pod_affinity.required) or bool(spec.mounts.beside)
 
 
 class Turns:

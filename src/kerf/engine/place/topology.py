@@ -507,8 +507,8 @@ class TopologyLedger:
         """The checks of pods of the class, in the order of kube-scheduler's filters."""
         like = self._classes.all[of_class]
         labels = like.held()
-        if spec.mounts.beside is not None:
-            yield self._sharing(spec.mounts.beside, like)
+        for shared in spec.mounts.beside:
+            yield self._sharing(shared, like)
         keys = tuple(sorted({constraint.key for constraint in spec.required_spread}))
         wish = spec.wish
         asked = [(constraint, keys) for constraint in spec.required_spread]

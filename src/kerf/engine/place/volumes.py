@@ -13,7 +13,7 @@ from functools import cached_property
 from math import prod
 
 from kerf.engine.place.freevolumes import FreeVolumes, Terms, WaitingClaim, shared_out
-from kerf.engine.place.sharedclaims import SharedClaims, with_group
+from kerf.engine.place.sharedclaims import SharedClaims, with_groups
 from kerf.model.causes import Cause, Name
 from kerf.model.constraints import ANYTHING, HOSTNAME, REGION, ZONE, Requirement, Requirements
 from kerf.model.placeholders import VIRTUAL
@@ -22,6 +22,7 @@ from kerf.model.runtimeclasses import RuntimeClassMissing
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.model.volumecauses import ClaimInUse, ClaimProblem, ClaimUnusable, TooManyChoices, VolumesApart
 from kerf.model.volumes import (
+    DRIVERS_OF_NODES,
     DRIVERS_OF_SHARES,
     NO_MOUNTS,
     NO_PROVISIONER,
@@ -97,8 +98,8 @@ class Volumes:
             if key not in self._specs:
                 self._specs[key] = spec, replace(spec, claims=(), claim_templates=(), mounts=mounts)
             spec = self._specs[key][1]
-        if spec.mounts.beside is not None:
-            return replace(pod, spec=spec, labels=with_group(pod.labels, spec.mounts.beside))
+        if spec.mounts.beside:
+            return replace(pod, spec=spec, labels=with_groups(pod.labels, spec.mounts.beside))
         return pod if spec is pod.spec else replace(pod, spec=spec)
 
     def admitted(self, pod: Pod) -> PodSpec | Cause:
@@ -142,7 +143,7 @@ class Volumes:
         choices = len(spec.own_alternatives) * max(len(there), len(new))
         if choices > MOST_CHOICES:
             return TooManyChoices(choices, MOST_CHOICES)
-        beside = None if VIRTUAL in pod.namespace else self._shared.of(self._unmade(pod))
+        beside = () if VIRTUAL in pod.namespace else self._shared.of(self._unmade(pod))
         return self._attaching(Mounts(there or (NOWHERE,), new or (NOWHERE,), beside=beside), held)
 
     def _attaching(self, mounts: Mounts, held: Iterable[_Held]) -> Mounts:
@@ -215,9 +216,10 @@ class Volumes:
         if claim.selected_node and self._snapshot.node(claim.selected_node) is not None:
             # Its volume is being made for that node; should that fail, the provisioner takes the choice back.
             return replace(held, there=(_on_node(claim.selected_node, self._snapshot),), new=())
-        zone = self._zones_of_users.get(claim.key)
-        if zone is not None:
-            held = replace(held, there=_all_within(held.there, zone), new=_all_within(held.new, zone))
+        place = self._places_of_users.get(claim.key)
+        if place is not None:
+            new = () if HOSTNAME in place else _all_within(held.new, place)
+            held = replace(held, there=_all_within(held.there, place), new=new)
         found = self._class_of(claim.storage_class)
         if found is None:
             return held
@@ -310,14 +312,17 @@ class Volumes:
         return found
 
     @cached_property
-    def _zones_of_users(self) -> dict[str, Requirements]:
-        """By key of a claim without a volume the zone where a pod with it runs already, and so where that is made."""
+    def _places_of_users(self) -> dict[str, Requirements]:
+        """By key of a claim without a volume the zone where a pod with it runs already, and so where that is made; the
+        node, where it will be a part of one."""
         found: dict[str, Requirements] = {}
         for pod in self._pods:
             node = self._snapshot.node(pod.node_name) if pod.node_name else None
-            zone = node.labels.get(ZONE) if node is not None else None
-            if zone is not None:
-                found.update((claim, Requirements.of_labels({ZONE: zone})) for claim in self._unmade(pod))
+            for claim in self._unmade(pod) if node is not None else ():
+                if self._is_of_a_node(claim):
+                    found[claim] = _on_node(pod.node_name, self._snapshot)
+                elif ZONE in node.labels:
+                    found[claim] = Requirements.of_labels({ZONE: node.labels[ZONE]})
         return found
 
     @cached_property
@@ -326,13 +331,19 @@ class Volumes:
         return SharedClaims(users, frozenset(filter(self._is_of_a_node, {claim for each in users for claim in each})))
 
     def _is_of_a_node(self, key: str) -> bool:
-        """Whether the volume of a claim that waits will be a part of a node: where all that it may take are."""
+        """Whether the volume of a claim that waits will be a part of a node: all that it may take are, or can be made.
+
+        No other node has the label values of a driver's topology then, and these become the volume's node affinity.
+        """
         claim = self._snapshot.volume_claims[key]
         found = self._class_of(claim.storage_class)
-        if found is None or found.provisioner != NO_PROVISIONER:
+        if found is None:
             return False
         terms = [term for volume in self._free.of(claim, found.name) for term in volume.terms or (ANYTHING,)]
-        return bool(terms) and all(HOSTNAME in term for term in terms)
+        is_made = found.provisioner != NO_PROVISIONER
+        if is_made and found.driver not in self._of_nodes:
+            return False
+        return (is_made or bool(terms)) and all(HOSTNAME in term for term in terms)
 
     def _unmade(self, pod: Pod) -> Iterator[str]:
         """The keys of its claims that others may have as well, and whose volume is made in the zone of the first."""
@@ -346,6 +357,11 @@ class Volumes:
     def _everywhere(self) -> frozenset[str]:
         """The drivers whose volumes any node reaches."""
         return DRIVERS_OF_SHARES.union(*(each.everywhere for each in self._snapshot.csi_nodes.values()))
+
+    @cached_property
+    def _of_nodes(self) -> frozenset[str]:
+        """The drivers whose volumes are parts of nodes."""
+        return DRIVERS_OF_NODES.union(*(each.of_node for each in self._snapshot.csi_nodes.values()))
 
     @cached_property
     def _free(self) -> FreeVolumes:

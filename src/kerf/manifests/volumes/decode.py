@@ -23,6 +23,7 @@ from kerf.model.volumes import (
     StorageClass,
     VolumeAttachment,
     VolumeForm,
+    names_node,
     zone_key,
 )
 
@@ -152,14 +153,18 @@ def _topology(raw: Object) -> Requirements:
 
 
 def csi_node_of(raw: Object) -> CSINode:
-    """A CSINode with the limits of its drivers, by name, and those of its drivers that have no topology."""
+    """A CSINode with the limits of its drivers, by name, and those whose volumes all nodes reach, or this one alone."""
     drivers = raw["spec"].get("drivers") or ()
     everywhere = sorted(shared_text(each["name"]) for each in drivers if not each.get("topologyKeys"))
+    of_node = sorted(
+        shared_text(each["name"]) for each in drivers if any(map(names_node, each.get("topologyKeys") or ()))
+    )
     limits = {each["name"]: (each.get("allocatable") or {}).get("count") for each in drivers}
     return CSINode(
         shared_text(Meta.of(raw).name),
         tuple(sorted((shared_text(name), count) for name, count in limits.items() if count is not None)),
         tuple(everywhere),
+        tuple(of_node),
     )
 
 
