@@ -329,6 +329,8 @@ class _PodMaker:
         made: Json = {"topologyKey": draw.choice(keys), "labelSelector": self._label_selector(pod)}
         if "version" not in str(made["labelSelector"]) and draw.random() < 0.3:
             made[draw.choice(("matchLabelKeys", "mismatchLabelKeys"))] = ["version"]
+        elif "version" in str(made["labelSelector"]) and draw.random() < 0.3:
+            made["mismatchLabelKeys"] = ["version"]
         scope: Any = draw.choice(({}, {}, {}, {"namespaces": ["team-a"]}, {"namespaceSelector": {}}, "teams"))
         if scope == "teams":
             expression: Json = {"key": "team", "operator": draw.choice(("In", "NotIn", "Exists", "DoesNotExist"))}
