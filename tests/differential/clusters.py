@@ -85,7 +85,7 @@ def _node(draw: Random, name: str) -> Json:
     labels |= {ZONE: draw.choice(ZONES)} if draw.random() < 0.92 else {}
     labels |= {RACK: draw.choice(RACKS)} if draw.random() < 0.85 else {}
     labels |= {"disk": draw.choice(("ssd", "hdd"))} if draw.random() < 0.9 else {}
-    labels |= {"size": draw.choice(("2", "8", "16", "large"))} if draw.random() < 0.9 else {}
+    labels |= {"size": draw.choice(("2", "8", "16", "large", "1_0", "9" * 20))} if draw.random() < 0.9 else {}
     taints = [
         {"key": "dedicated", "value": draw.choice(("a", "b")), "effect": effect}
         for effect, share in (("NoSchedule", 0.12), ("PreferNoSchedule", 0.1), ("NoExecute", 0.06))
@@ -329,6 +329,8 @@ class _PodMaker:
         made: Json = {"topologyKey": draw.choice(keys), "labelSelector": self._label_selector(pod)}
         if "version" not in str(made["labelSelector"]) and draw.random() < 0.3:
             made[draw.choice(("matchLabelKeys", "mismatchLabelKeys"))] = ["version"]
+        elif "version" in str(made["labelSelector"]) and draw.random() < 0.3:
+            made["mismatchLabelKeys"] = ["version"]
         scope: Any = draw.choice(({}, {}, {}, {"namespaces": ["team-a"]}, {"namespaceSelector": {}}, "teams"))
         if scope == "teams":
             expression: Json = {"key": "team", "operator": draw.choice(("In", "NotIn", "Exists", "DoesNotExist"))}

@@ -119,6 +119,12 @@ def test_operators_mean_what_kubernetes_says(operator: str, values: list[str], a
     assert absent is requirement.allows_absence
 
 
+@pytest.mark.parametrize("value", ["1_0", "9" * 20, "0x10", "1e3", ""])
+def test_a_label_that_go_reads_as_no_number_is_within_no_bounds(value: str) -> None:
+    """strconv.ParseInt takes digits alone, and 64 bits of them."""
+    assert not any(Requirement.of("k", operator, ["7"]).has(value) for operator in ("Gt", "Lt", "Gte", "Lte"))
+
+
 def test_old_spellings_of_labels_are_read_as_the_new_ones() -> None:
     """A pod that says beta.kubernetes.io/arch means kubernetes.io/arch."""
     assert "kubernetes.io/arch" == Requirement.of("beta.kubernetes.io/arch", "In", ["arm64"]).key

@@ -90,11 +90,15 @@ class UntoleratedTaint(Cause):
 
 @dataclass(frozen=True, slots=True)
 class LabelMismatch(Cause):
-    """The pod asks for a label that the target does not have; `held` is what it has of that key, None for nothing."""
+    """The pod asks for a label that the target does not have; `held` is what it has of that key, None for nothing.
+
+    Of a label that a pool's types have it is what all of them have, the nearest values, and how many `more` there are.
+    """
 
     asked: Requirement
     held: Requirement | None
     owner: TargetName
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True)

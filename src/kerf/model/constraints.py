@@ -61,6 +61,15 @@ def is_label_value(value: str) -> bool:
     return _LABEL_VALUE.fullmatch(value) is not None
 
 
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+
+
+def _number(value: str) -> int | None:
+    """The value of a label as Gt and Lt read it (Go: strconv.ParseInt); None where it is no number of 64 bits."""
+    number = int(value) if _INTEGER.fullmatch(value) else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None
+
+
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
 
 
@@ -133,11 +142,8 @@ class Requirement:
     def _within(self, value: str) -> bool:
         if self.at_least is None and self.at_most is None:
             return True
-        try:
-            number = int(value)
-        except ValueError:
-            return False
-        return not (
+        number = _number(value)
+        return number is not None and not (
             (self.at_least is not None and number < self.at_least)
             or (self.at_most is not None and number > self.at_most)
         )

@@ -1,7 +1,7 @@
 """Pods, what they ask of a node, and what they ask of GPUs."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -42,14 +42,24 @@ class HostPort:
     protocol: str = "TCP"
     ip: str = ""
 
-    def conflicts(self, other: "HostPort") -> bool:
-        """Whether both cannot be on one node; no address means every address.
 
-        As kube-scheduler's HostPortInfo.CheckConflict, to which `::` is an address like others.
-        """
-        return (self.port, self.protocol) == (other.port, other.protocol) and (
-            self.ip == other.ip or not _EVERY_ADDRESS.isdisjoint((self.ip, other.ip))
-        )
+def port_in_conflict(asked: Sequence[HostPort], taken: Iterable[HostPort]) -> HostPort | None:
+    """The first port that cannot be on a node where others are taken; None where all can. Linear in both.
+
+    No address means every address (kube-scheduler's HostPortInfo.CheckConflict, to which `::` is one like others).
+    """
+    if not asked:
+        return None
+    addresses: dict[tuple[int, str], set[str]] = {(each.port, each.protocol): set() for each in asked}
+    for each in taken:
+        key = each.port, each.protocol
+        if key in addresses:
+            addresses[key].add(each.ip)
+    for each in asked:
+        held = addresses[each.port, each.protocol]
+        if held and (each.ip in held or each.ip in _EVERY_ADDRESS or not held.isdisjoint(_EVERY_ADDRESS)):
+            return each
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,13 +135,14 @@ class TooFewDomains(Cause):
 class NotNear(Cause):
     """No pod that it must be with is in the domain; `namespaces` is empty where any will do.
 
-    An empty `domain` is a node to be bought.
+    An empty `domain` is a node to be bought. `also` are the selectors of its other terms, which must mean the same pod.
     """
 
     key: Name
     domain: Name
     selector: Requirements
     namespaces: tuple[Name, ...]
+    also: tuple[Requirements, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,11 @@
 """Dumps of some kinds: what the plan knows all the same, and what it says that it does not know."""
 
+import json
+from pathlib import Path
+
 import pytest
 
+from kerf.cli.inputs.input import Source, read_input
 from tests.cli.explain.test_patches import HASH, MAIN, a_deployment, a_node, a_pool, an_object, planned
 from tests.patches import Object
 
@@ -41,6 +45,19 @@ def test_without_claims_nodes_count_at_their_prices_and_against_limits() -> None
     assert "limit nodes 1 of NodePool blue: 1 in use" in done.stdout
     assert "note: the input has no NodeClaims: 1 node (n1) of NodePools by label" in done.stdout
     assert "delete" not in planned([pool, a_pool_node(), *on_node(a_deployment(SPEC, RUNNING))[:1]]).stdout
+
+
+def test_a_node_without_an_id_of_its_instance_is_one_node(tmp_path: Path) -> None:
+    """Written by hand it may lack `spec.providerID`, by which a claim finds its node."""
+    node = a_pool_node()
+    node["spec"] = {}
+    path = tmp_path / "objects.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [a_pool(), node]}), encoding="utf-8")
+
+    (found,) = read_input(Source(files=(str(path),), catalog="aws")).snapshot.nodes
+
+    assert found.node is not None
+    assert found.claim is not None
 
 
 @pytest.mark.parametrize("has_hash", [True, False])

@@ -260,3 +260,43 @@ def test_a_pod_that_selects_other_nodes_than_its_runtime_class_is_refused_as_by_
     assert (Stage.INVALID, f"the nodeSelector of the pod asks {asks}") == (found.stage, found.reason)
     assert f'let the pod ask {ZONE} "us-east-1a", as its RuntimeClass kata does' == found.hint
     assert helps(objects, found)
+
+
+FAMILY, CPUS = "karpenter.k8s.aws/instance-family", "karpenter.k8s.aws/instance-cpu"
+SIZES = a_market(
+    *(an_instance_type(f"m5.{n}", cpu=n, price=f"0.{n}", labels={FAMILY: "m5", CPUS: str(n)}) for n in (2, 4, 8)),
+    an_instance_type("c5.16", cpu=16, price="0.9", labels={FAMILY: "c5", CPUS: "16", "disk": "nvme"}),
+    an_instance_type("c6g.2", price="0.1", labels={ARCH: "arm64", FAMILY: "c6g", CPUS: "2", "disk": "nvme"}),
+)
+M5 = a_pool_manifest(requirements=[requirement(FAMILY, "In", "m5")])
+
+
+@pytest.mark.parametrize("operator, bound, value", [("Gt", "9", "8"), ("Lt", "2", "2"), ("In", "5", "4")])
+def test_a_label_of_types_is_said_of_all_types_of_the_pool(operator: str, bound: str, value: str) -> None:
+    """Not of one of them, and the pod may ask for the nearest value that is sold."""
+    objects = [M5, a_workload(affinity=required(requirement(CPUS, operator, bound)))]
+
+    (found,) = plan_of(objects, SIZES).unplaced
+
+    assert found.reason.endswith(f"NodePool blue has {CPUS} In [2, 4, 8]")
+    assert found.hint.endswith(f'let the pod ask {CPUS} "{value}"')
+    assert not plan_of(patched(objects, *found.patches), SIZES).unplaced
+
+
+@pytest.mark.parametrize(
+    "key, value, hint", [("disk", "nvme", f"allow {FAMILY} c5"), (ARCH, "arm64", f"allow {FAMILY} c6g")]
+)
+def test_a_label_that_types_of_another_family_have_opens_the_pool_to_it(key: str, value: str, hint: str) -> None:
+    """Of a type whose images run where those of the pool do, unless the pod asks for the architecture."""
+    objects = [M5, a_workload(affinity=required(requirement(key, "In", value)))]
+
+    (found,) = plan_of(objects, SIZES).unplaced
+
+    assert f"{hint} in NodePool blue" == found.hint
+    assert not plan_of(patched(objects, *found.patches), SIZES).unplaced
+
+
+def required(expression: Object) -> Object:
+    """Required node affinity of one expression."""
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}

@@ -129,6 +129,19 @@ def test_affinity_that_no_pod_meets_says_so() -> None:
     assert found.patch is None
 
 
+def test_terms_that_no_pod_meets_together_are_said_together() -> None:
+    """Beside each of two pods, one for each term: kube-scheduler asks for one that both terms mean."""
+    both = PodAffinity(near(ZONE, "db").required + near(ZONE, "queue").required)
+    node, there = a_node("n", labels={ZONE: A}), (running("db", "n"), running("queue", "n"))
+
+    found = refused(*webs(1, pod_affinity=both), *there, pool=a_pool_in(A), nodes=(node,))
+
+    assert "has no pod with app In [db] in namespace default that its other terms mean as well (app In [queue])" in (
+        found.reason
+    )
+    assert "no pod is meant by all of its affinity terms" in found.hint
+
+
 def test_a_pod_that_chose_the_zone_of_those_it_avoids_may_choose_another() -> None:
     """The pool allows the other zone, and the pod's own selector is in the way."""
     pods = [*webs(1, pod_anti_affinity=near(ZONE, "db"), node_selector=Requirements.of_labels({ZONE: A}))]

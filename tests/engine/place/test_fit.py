@@ -11,7 +11,7 @@ from kerf.engine.place.target import Room
 from kerf.model.causes import Name, NothingOffered, TargetKind, TargetName
 from kerf.model.constraints import ARCH, HOSTNAME, ZONE, Requirement, Requirements, Taint, Toleration
 from kerf.model.plan import Misfit, Stage
-from kerf.model.pods import Container, HostPort, PodSpec
+from kerf.model.pods import Container, HostPort, PodSpec, port_in_conflict
 from kerf.testing.builders import a_pod, a_pool, resources
 from tests.engine.worlds import (
     G5,
@@ -107,7 +107,16 @@ def test_a_host_port_is_taken_once() -> None:
 @pytest.mark.parametrize("ip, fits", [("", False), ("0.0.0.0", False), ("127.0.0.1", False), ("::", True)])
 def test_no_address_of_a_host_port_means_every_address(ip: str, fits: bool) -> None:
     """HostPortInfo.CheckConflict: `::` is an address like others, and is not 127.0.0.1."""
-    assert fits is not HostPort(80, ip="127.0.0.1").conflicts(HostPort(80, ip=ip))
+    one, other = HostPort(80, ip="127.0.0.1"), HostPort(80, ip=ip)
+
+    assert [fits] * 2 == [port_in_conflict((a,), (b,)) is None for a, b in ((one, other), (other, one))]
+
+
+def test_ports_that_are_taken_are_looked_at_once() -> None:
+    """However many are asked for: a pod may state hundreds, and a node have thousands. An iterator can be read once."""
+    asked, taken = [HostPort(port) for port in range(1, 300)], iter([HostPort(port) for port in range(299, 9_000)])
+
+    assert HostPort(299) == port_in_conflict(asked, taken)
 
 
 def test_an_init_container_lets_go_of_its_port() -> None:

@@ -37,6 +37,9 @@ def resources(requests: Spec | None = None, limits: Spec | None = None) -> Spec:
     return {"resources": {"requests": requests or {}, "limits": limits or {}}}
 
 
+_TENANTS = {"matchExpressions": [{"key": "tenant", "operator": "Exists"}]}
+
+
 def _term(**fields: Any) -> Spec:
     term = {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {}, **fields}
     return {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
@@ -134,6 +137,7 @@ REFUSED: tuple[Spec, ...] = (
     _term(namespaces=["Bad NS"]),
     _term(namespaces=["a.b"]),
     _term(topologyKey=""),
+    _term(matchLabelKeys=["tenant"], mismatchLabelKeys=["tenant"]),
     # Gates, names, deadlines, classes.
     {"schedulingGates": [{"name": "a.b/c"}, {"name": "a.b/c"}]},
     {"schedulingGates": [{"name": "a b"}]},
@@ -201,6 +205,7 @@ TAKEN: tuple[Spec, ...] = (
     containers({"restartPolicy": "Never"}),
     {"tolerations": [{"operator": "Exists"}, {"key": "a"}]},
     _term(namespaces=["a", "b-c"]),
+    _term(mismatchLabelKeys=["tenant"], labelSelector=_TENANTS),
     {"schedulingGates": [{"name": "a.b/c"}, {"name": "a.b/d"}]},
     {"activeDeadlineSeconds": 1},
     {"terminationGracePeriodSeconds": 0},

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kerf.sim.kubernetes.selectors import Expression
 from kerf.sim.objects import Json
 from tests.sim.cluster import Cluster, cpu_pod, ready_node
 
@@ -246,3 +247,9 @@ def test_a_pod_is_tried_again_after_five_minutes(cluster: Cluster) -> None:
     assert "n" == cluster.pod("web")["status"]["nominatedNodeName"]
     cluster.at(331)
     assert "nominatedNodeName" not in cluster.pod("web")["status"]
+
+
+@pytest.mark.parametrize("value, is_within", [("8", True), ("1_0", False), ("9" * 20, False), ("large", False)])
+def test_bounds_hold_of_numbers_of_64_bits_alone(value: str, is_within: bool) -> None:
+    """As strconv.ParseInt reads the label of a node."""
+    assert is_within is Expression("size", "Gt", frozenset({"7"})).holds({"size": value})

@@ -25,12 +25,22 @@ def with_claims(decoded: Decoded) -> Decoded:
     """The same with a claim for each node of a pool that is there, where the input has no NodeClaim at all.
 
     So their prices and amounts count. Nothing says since when such a node is quiet, so none of them is consolidated.
+    Claims and nodes belong together by the id of their instance: a node without one gets one.
     """
     if decoded.node_claims:
         return decoded
     pools = {pool.name: pool for pool in decoded.node_pools}
-    nodes = ((node, pools.get(node.labels.get(NODE_POOL, ""))) for node in decoded.nodes)
-    return replace(decoded, node_claims=tuple(_claim_of(node, pool) for node, pool in nodes if pool is not None))
+    nodes = tuple(
+        node if node.provider_id or node.labels.get(NODE_POOL) not in pools else replace(node, provider_id=_id_of(node))
+        for node in decoded.nodes
+    )
+    owned = ((node, pools.get(node.labels.get(NODE_POOL, ""))) for node in nodes)
+    claims = tuple(_claim_of(node, pool) for node, pool in owned if pool is not None)
+    return replace(decoded, nodes=nodes, node_claims=claims)
+
+
+def _id_of(node: Node) -> str:
+    return f"assumed:///{node.name}"
 
 
 def _claim_of(node: Node, pool: NodePool) -> NodeClaim:

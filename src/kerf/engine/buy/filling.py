@@ -26,7 +26,7 @@ from kerf.model.gpu import Slice
 from kerf.model.instancetypes import Offering
 from kerf.model.large import Large
 from kerf.model.plan import Misfit, PlacedPod
-from kerf.model.pods import Pod
+from kerf.model.pods import Pod, port_in_conflict
 from kerf.model.quantities import COST_PER_HOUR, CPU, MEMORY, NOTHING, PODS, Resources
 
 _SIZES = (CPU, MEMORY, PODS)
@@ -427,7 +427,7 @@ class _Fill:
         if terms is None:
             return
         if ports:
-            many = 0 if any(port.conflicts(taken) for port in ports for taken in self._ports) else 1
+            many = 0 if port_in_conflict(ports, self._ports) is not None else 1
         slices: list[tuple[Slice, ...]] = [] if recipe.asks_devices else [()] * many
         while len(slices) < many:
             after = holding.cards.after(self._state, recipe.kind, shape, self._offered)

@@ -93,7 +93,8 @@ def _(cause: causes.UntoleratedTaint) -> str:
 @words.register
 def _(cause: causes.LabelMismatch) -> str:
     has = f"has {cause.held}" if cause.held is not None else f"has no label {cause.asked.key}"
-    return f"the pod asks {cause.asked}, {cause.owner} {has}"
+    more = f" and {cause.more} more values" if cause.more else ""
+    return f"the pod asks {cause.asked}, {cause.owner} {has}{more}"
 
 
 @words.register

@@ -11,6 +11,7 @@ import numpy as np
 
 from kerf.engine.buy.flexibility import asks, lacking
 from kerf.engine.decision import Evidence
+from kerf.engine.explain.typelabels import with_all_values
 from kerf.engine.place.devices import asks_cards
 from kerf.engine.place.fit import fit, nearest
 from kerf.engine.place.shapes import Shape
@@ -85,7 +86,8 @@ def misses_in(pool: NodePool, shape: Shape, evidence: Evidence) -> list[Misfit]:
     found = [_misfit(offered, shape, evidence) for offered in _furthest(offered_types, unavailable, shape, evidence)]
     if not found:
         return [Misfit(where, Stage.OFFERINGS, _nothing_offered(pool, evidence))]
-    refused = [misfit for misfit in found if misfit is not None]
+    every = (*supply.by_pool.get(pool.name, ()), *unavailable)
+    refused = [with_all_values(misfit, pool, every) for misfit in found if misfit is not None]
     # Of a type whose reservation the pods asked for, that is the answer, and not that they ask for no other offering.
     used_up = {each.target for each in refused if isinstance(each.cause, causes.ReservationUsedUp)}
     return [each for each in refused if each.target not in used_up or isinstance(each.cause, causes.ReservationUsedUp)]

@@ -49,7 +49,11 @@ def _(cause: TooFewDomains) -> str:
 @reason.register
 def _(cause: NotNear) -> str:
     where = _in(cause.key, cause.domain) if cause.domain else "a node to be bought"
-    return f"pod affinity: {where} has no pod with {_meant(cause.selector, cause.namespaces)}"
+    meant = _meant(cause.selector, cause.namespaces)
+    if cause.also:
+        others = " and ".join(map(_selected, cause.also))
+        return f"pod affinity: {where} has no pod with {meant} that its other terms mean as well ({others})"
+    return f"pod affinity: {where} has no pod with {meant}"
 
 
 @reason.register

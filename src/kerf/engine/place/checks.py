@@ -140,12 +140,14 @@ class Together(Check):
     def cause(self, node: int, site: Site) -> tuple[Cause, int]:
         """See Check."""
         missing: list[Cause] = []
+        selectors = tuple(dict.fromkeys(reach.selector for reach in self.tally.reaches))
         for key, values, reach in zip(self.tally.keys, self.tally.values, self.tally.reaches, strict=True):
             value = values[node]
             if value is None and not site.will_have(key):
                 return NoTopologyLabel(Name(AFFINITY), Name(key)), 2
             if value is not None and (key, value) not in self.tally.counts:
-                missing.append(NotNear(Name(key), Name(value), reach.selector, _names(reach)))
+                also = tuple(each for each in selectors if each != reach.selector)
+                missing.append(NotNear(Name(key), Name(value), reach.selector, _names(reach), also))
         return missing[0], 1
 
 

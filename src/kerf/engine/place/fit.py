@@ -32,7 +32,7 @@ from kerf.model.constraints import (
 )
 from kerf.model.gpu import Slice
 from kerf.model.plan import Misfit, Stage
-from kerf.model.pods import PodSpec
+from kerf.model.pods import PodSpec, port_in_conflict
 from kerf.model.quantities import NOTHING
 from kerf.model.volumecauses import NoVolumeHere, TooManyVolumes, VolumeElsewhere, VolumesAgainstPod
 from kerf.model.volumes import NO_MOUNTS
@@ -173,9 +173,9 @@ def kept_out(target: Target, shape: Shape) -> Misfit | None:
 
 def check_resources(target: Target, room: Room, shape: Shape) -> Misfit | None:
     """Whether kubelet-visible resources and host ports suffice; None when they do."""
-    for port in shape.spec.host_ports:
-        if any(port.conflicts(taken) for taken in room.ports):
-            return Misfit(target.name, Stage.RESOURCES, HostPortTaken(port.port, Name(port.protocol)), shortfall=1)
+    port = port_in_conflict(shape.spec.host_ports, room.ports)
+    if port is not None:
+        return Misfit(target.name, Stage.RESOURCES, HostPortTaken(port.port, Name(port.protocol)), shortfall=1)
     lacking = shape.counted(target.uncounted).shortfall(room.free)
     if not lacking:
         return None

@@ -19,7 +19,7 @@ from kerf.engine.supply.classes import Classes, asked_of, inherited, labels_aske
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.gpu import DeviceState, Slice
 from kerf.model.plan import Misfit
-from kerf.model.pods import PodDemand
+from kerf.model.pods import PodDemand, port_in_conflict
 from kerf.model.quantities import Resources
 
 Amounts = npt.NDArray[np.int64]
@@ -342,7 +342,7 @@ def admits_shape(shape: Shape, offered: OfferedType) -> bool:
     """Whether an empty node of the type takes pods of the shape as far as amounts and cards do not decide."""
     if check_taints(offered.target, shape) is not None:
         return False
-    if any(port.conflicts(taken) for port in shape.spec.host_ports for taken in offered.room.ports):
+    if port_in_conflict(shape.spec.host_ports, offered.room.ports) is not None:
         return False
     requirements = narrowed(offered.target, offered.room, shape)
     return not isinstance(requirements, Misfit) and offered.offering_for(requirements) is not None

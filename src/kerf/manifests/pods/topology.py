@@ -92,7 +92,7 @@ def _refused_spread(raw: _Raw) -> Iterator[Problem]:
             if each.get(name) not in (None, *_POLICIES):
                 yield no_word((*at, name), _POLICIES, each[name])
         yield from _refused_selector(each.get("labelSelector"), (*at, "labelSelector"))
-        yield from _refused_label_keys(each, at, ("matchLabelKeys",))
+        yield from _refused_label_keys(each, at)
         pair = (each.get("topologyKey"), action)
         if pair in seen:
             expected = "a topologyKey that no other constraint with the same whenUnsatisfiable has"
@@ -125,7 +125,7 @@ def _refused_term(raw: _Raw, at: Path) -> Iterator[Problem]:
             yield mistake((*at, "namespaces", index), DNS_LABEL.expected, namespace)
     for name in ("labelSelector", "namespaceSelector"):
         yield from _refused_selector(raw.get(name), (*at, name))
-    yield from _refused_label_keys(raw, at, ("matchLabelKeys", "mismatchLabelKeys"))
+    yield from _refused_label_keys(raw, at)
 
 
 def _refused_key(raw: _Raw, at: Path) -> Iterator[Problem]:
@@ -165,18 +165,20 @@ def refused_labels(labels: Mapping[str, str], at: Path) -> Iterator[Problem]:
             yield mistake((*at, key), LABEL_VALUE.expected, value)
 
 
-def _refused_label_keys(raw: _Raw, at: Path, names: Iterable[str]) -> Iterator[Problem]:
+def _refused_label_keys(raw: _Raw, at: Path) -> Iterator[Problem]:
+    """The selector may have a key of `mismatchLabelKeys`: `Exists` beside it leaves out pods without the label."""
     stated = raw.get("labelSelector")
     named = {*((stated or {}).get("matchLabels") or {})}
     named.update(each.get("key") for each in (stated or {}).get("matchExpressions") or ())
-    for name in names:
-        keys = raw.get(name) or ()
-        if keys and stated is None:
+    named.update(raw.get("mismatchLabelKeys") or ())
+    for name in ("matchLabelKeys", "mismatchLabelKeys"):
+        if raw.get(name) and stated is None:
             yield mistake((*at, "labelSelector"), f"a selector, which {name} needs", None)
-        for index, key in enumerate(keys):
-            if key in named:
-                yield mistake((*at, name, index), "a key that neither the labelSelector nor another list has", key)
-            named.add(key)
+    for index, key in enumerate(raw.get("matchLabelKeys") or ()):
+        if key in named:
+            expected = "a key that neither the labelSelector nor another list has"
+            yield mistake((*at, "matchLabelKeys", index), expected, key)
+        named.add(key)
 
 
 def refused_fields(fields: Iterable[_Raw], at: Path) -> Iterator[Problem]:

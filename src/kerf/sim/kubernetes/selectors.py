@@ -41,11 +41,16 @@ class Expression:
 
     def _compares(self, value: str) -> bool:
         bound = next(iter(self.values), "")
-        if len(self.values) != 1 or not _INTEGER.fullmatch(bound) or not _INTEGER.fullmatch(value):
+        if len(self.values) != 1 or not _is_number(bound) or not _is_number(value):
             return False
         if self.operator == "Gt":
             return int(value) > int(bound)
         return self.operator == "Lt" and int(value) < int(bound)
+
+
+def _is_number(value: str) -> bool:
+    """Whether Go reads it as a number of 64 bits (strconv.ParseInt)."""
+    return _INTEGER.fullmatch(value) is not None and -(2**63) <= int(value) < 2**63
 
 
 def _conditions(raws: Iterable[Json] | None) -> tuple[Expression, ...]:

@@ -39,6 +39,12 @@ def unmet_terms(question: Question) -> list[PodAffinityTerm]:
     return [term for term in terms if not _is_met(term, first, pods, question)]
 
 
+def is_meant_by_all(question: Question) -> bool:
+    """Whether some pod, one that runs or one that waits, is what all of its affinity terms mean."""
+    first, terms = question.pods[0], question.spec.pod_affinity.required
+    return any(all(_means(term, first, pod, question) for term in terms) for pod in everyone(question))
+
+
 def everyone(question: Question) -> list[Pod]:
     """Pods that run or wait, in the order of nodes; none that has ended."""
     running = (pod for node in question.snapshot.nodes for pod in node.pods)

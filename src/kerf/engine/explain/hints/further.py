@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kerf.engine.explain.hints.asking import ask_less
-from kerf.engine.explain.hints.labels import take_value, tolerate
+from kerf.engine.explain.hints.labels import take_sold_value, take_value, tolerate
+from kerf.engine.explain.hints.requirements import giving_way
 from kerf.engine.explain.hints.situation import Advice, Situation, takers, widened_by
 from kerf.engine.explain.hints.types import allow_type_with
 from kerf.engine.place.shapes import Shape
 from kerf.model import causes
 from kerf.model.causes import TargetKind
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, WELL_KNOWN, ZONE, Requirement
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Misfit
 
@@ -40,6 +41,11 @@ def further(misfit: Misfit, shape: Shape, situation: Situation) -> Iterator[Advi
                 other = allow_type_with(asked, pool, shape, situation)
                 if other is not None:
                     yield other
+                if asked.key not in WELL_KNOWN:
+                    sold = take_sold_value(pool, asked, shape, situation)
+                    if sold is not None:
+                        yield sold
+                yield from giving_way(pool, asked, shape, situation)
         case causes.UntoleratedTaint() if misfit.target.kind == TargetKind.NODE:
             yield from _tolerated(misfit, shape, situation)
 

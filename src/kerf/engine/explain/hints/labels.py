@@ -4,10 +4,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kerf.engine.explain.hints.situation import Advice, Situation, changing_pod, changing_pool, expressions_of
+from kerf.engine.explain.typelabels import nearest_values
 from kerf.engine.place.shapes import Shape
 from kerf.errors import brief
 from kerf.model.constraints import (
     HOSTNAME,
+    INSTANCE_TYPE,
     NO_EXECUTE,
     NODE_NAME,
     WELL_KNOWN,
@@ -64,6 +66,13 @@ def agree(pool: NodePool, key: str, shape: Shape, situation: Situation) -> Advic
         asked = next((a[key] for a in shape.spec.alternatives if key in a), None)
         if asked is not None and key in WELL_KNOWN and key != HOSTNAME:
             return Advice(f"no node of NodePool {pool.name} has {asked}")
+        sold = None if asked is None else take_sold_value(pool, asked, shape, situation)
+        if sold is not None:
+            # A pool that names its types lacks the one that the pod asks for.
+            names_types = INSTANCE_TYPE in pool.requirements and not pool.requirements[INSTANCE_TYPE].complement
+            return Advice(f"no node of NodePool {pool.name} has {asked}") if names_types else sold
+        if asked is not None and any(key in each.requirements for each in situation.market.types_of(pool.node_class)):
+            return Advice(f"no node of NodePool {pool.name} has {asked}")
         if asked is None or asked.complement or not asked.values or key in WELL_KNOWN:
             return Advice(f"no node of NodePool {pool.name} has the label {key}")
         if is_reserved(key):
@@ -79,6 +88,15 @@ def agree(pool: NodePool, key: str, shape: Shape, situation: Situation) -> Advic
     if held.complement or not held.values:
         return Advice(f"NodePool {pool.name} has {held}")
     return take_value(held, shape, situation)
+
+
+def take_sold_value(pool: NodePool, asked: Requirement, shape: Shape, situation: Situation) -> Advice | None:
+    """The pod asks for the nearest value that types of the pool have of their own label; None where they have none."""
+    sold = nearest_values(asked, situation.supply.by_pool.get(pool.name, ()))
+    if not sold:
+        return None
+    hint = f'no node of NodePool {pool.name} can have {asked}: let the pod ask {asked.key} "{sold[0]}"'
+    return replace(take_value(Requirement.of(asked.key, "In", sold[:1]), shape, situation), hint=hint)
 
 
 def take_value(held: Requirement, shape: Shape, situation: Situation, owner: str = "the NodePool has") -> Advice:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from kerf.engine.buy.cells import planned_labels
 from kerf.engine.explain.causes import lost_text
 from kerf.engine.explain.hints.again import Again, Question, most
-from kerf.engine.explain.hints.company import corrected_selectors, keepers, unmet_terms
+from kerf.engine.explain.hints.company import corrected_selectors, is_meant_by_all, keepers, unmet_terms
 from kerf.engine.explain.hints.labels import with_tolerations, with_value
 from kerf.engine.explain.hints.situation import Advice, pod_patch
 from kerf.engine.explain.hints.spread import looser_spread
@@ -152,6 +152,8 @@ def _what_is_missing(cause: Cause, question: Question) -> str:
             return f"{kept}a further {noun} is what is missing{in_vain.format('brings one')}"
         case NotNear() if unmet_terms(question):
             return "no pod matches, neither one that runs nor one that waits: it comes when there is one"
+        case NotNear(also=also) if also and not is_meant_by_all(question):
+            return "no pod is meant by all of its affinity terms, as kube-scheduler asks: it comes when there is one"
         case NoRoomBeside(held=0):
             return f"both must agree on zone, labels, volumes and neighbours{in_vain.format('makes them')}"
         case NotNear() | NoRoomBeside():

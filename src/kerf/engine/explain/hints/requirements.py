@@ -1,7 +1,8 @@
 """NodePools whose requirements exclude each other: which of them has to give way for a type that takes the pods."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from kerf.engine.explain.hints.situation import (
     Advice,
@@ -65,6 +66,31 @@ def give_way(
         if found:
             return allowing(pool, min(found, key=lambda each: each.order), situation)
     return None
+
+
+def giving_way(pool: NodePool, asked: Requirement, shape: Shape, situation: Situation) -> Iterator[Advice]:
+    """The pool with one requirement on machines less strict, so that it offers a type with the label that is asked.
+
+    One try for each of its first few requirements, none where no type of the market has such a label.
+    """
+    kinds = situation.market.types_of(pool.node_class)
+    if not any(asked.key in each.requirements and not each.requirements[asked.key].excludes(asked) for each in kinds):
+        return
+    held = (pool.requirements[key] for key in sorted(pool.requirements.keys() - {asked.key, ZONE, CAPACITY_TYPE}))
+    # A pod's image is built for one architecture: stay with those of the types that are offered now.
+    known = {arch for each in situation.supply.by_pool.get(pool.name, ()) for arch in _architectures_of(each)}
+    for each in islice(held, _MOST):
+        opened = replace(pool, requirements=pool.requirements.without((each.key,)))
+        found = takers(shape, opened, situation)
+        same = [taker for taker in found if _architectures_of(taker) & known]
+        if found:
+            advice = _relaxed(pool, (each,), min(same or found, key=lambda taker: taker.order), shape)
+            is_fine = same or ARCH in (asked.key, each.key)
+            yield advice if is_fine else replace(advice, hint=f"{advice.hint}, if the images run there")
+
+
+def _architectures_of(offered: OfferedType) -> frozenset[str]:
+    return offered.kind.requirements[ARCH].values
 
 
 def lower_min_values(pool: NodePool, cause: causes.MinValuesUnmet) -> Advice:
