@@ -3,8 +3,9 @@
 import pytest
 
 from kerf.model.causes import NotBought
+from kerf.model.gpu import Slice
 from kerf.model.instancetypes import price_number, price_text
-from kerf.model.plan import Cost, Deletion, GpuUse, Plan, Stage
+from kerf.model.plan import Cost, Deletion, GpuUse, PlacedPod, Plan, Stage
 from kerf.testing.builders import a_pool
 
 NOTHING_SPENT = Cost("USD", 0, 0)
@@ -68,3 +69,12 @@ def test_a_plan_without_launches_and_deletions_does_nothing() -> None:
 
     assert Plan("cost", NOTHING_SPENT).is_empty
     assert not Plan("cost", NOTHING_SPENT, deletions=(deletion,)).is_empty
+
+
+def test_the_slices_of_a_pod_have_its_name() -> None:
+    """Equal pods of a plan share their parts of cards, which have the name of one of them."""
+    part = Slice("default/a", "main", 0, "gpu-0", 1000, 50)
+
+    assert (part,) == PlacedPod("default/a", (part,)).slices
+    assert (Slice("default/b", "main", 0, "gpu-0", 1000, 50),) == PlacedPod("default/b", (part,)).slices
+    assert (0,) == PlacedPod("default/b", (part,)).cards

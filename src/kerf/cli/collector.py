@@ -4,7 +4,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_YOUNG = 10_000
+_YOUNG = 50_000
 """So many objects are made before the youngest are looked through. Python's own number is 700; a plan for ten thousand
 pods makes millions, hardly one of them garbage that counting references leaves, and took an eighth longer for it."""
 

@@ -8,7 +8,7 @@ from kerf.engine.admitting import admitted, not_admitted
 from kerf.engine.buy.bound import proven
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.floors import floor_launches
-from kerf.engine.buy.following import Bought
+from kerf.engine.buy.following import Bought, runs
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.packing import cheapest_nodes
 from kerf.engine.buy.relabelling import Relabelling, relabelled
@@ -36,7 +36,7 @@ from kerf.engine.supply import pricing
 from kerf.engine.world import World
 from kerf.model.constraints import Taint
 from kerf.model.lowerbound import Ignored, LowerBound
-from kerf.model.placeholders import is_virtual
+from kerf.model.placeholders import VIRTUAL
 from kerf.model.plan import Admission, Cost, GpuUse
 from kerf.model.pods import Pod, PodSpec
 from kerf.model.policies import COST, IGNORE
@@ -78,7 +78,7 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
         everyone=chosen.everyone,
         notes=made.notes,
         dropped={key: dropped for key, dropped in made.dropped.items() if made.holds(key)},
-        pending=tuple(pod for pod in made.waiting.pods if not is_virtual(pod.key)),
+        pending=tuple([pod for pod in made.waiting.pods if VIRTUAL not in pod.namespace]),
         work=sum(work),
     )
     decision = _priced(decision, made)
@@ -289,7 +289,7 @@ def _sole(bought: Iterable[Bought]) -> tuple[Shape, ...]:
 
     Of nodes that are bought of one load those of one shape are equal. Cost: nodes.
     """
-    return _grouped(run for node in bought for run in node.runs())
+    return _grouped(runs(bought))
 
 
 def alone(pods: Iterable[Pod]) -> tuple[Shape, ...]:

@@ -34,6 +34,7 @@ from kerf.model.groups import (
     NativeWorkload,
     VolcanoGroup,
     group_of,
+    naming_groups,
     stated_min,
 )
 from kerf.model.plan import Stage
@@ -106,7 +107,7 @@ def gangs(snapshot: ClusterSnapshot) -> tuple[Gang, ...]:
     Last what ProvisioningRequests ask for, the oldest first.
     """
     members: dict[GroupKey, list[Pod]] = {}
-    for pod in snapshot.pending:
+    for pod in naming_groups(snapshot.pending):
         key = group_of(pod)
         if key is not None and not pod.is_daemon:
             members.setdefault(key, []).append(pod)

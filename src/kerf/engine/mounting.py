@@ -4,7 +4,7 @@ from collections.abc import Container, Iterable, Mapping
 from types import MappingProxyType
 
 from kerf.engine.decision import Refusal
-from kerf.engine.place.volumes import Volumes, claims_of
+from kerf.engine.place.volumes import Volumes, claims_of, may_ask
 from kerf.model.causes import Cause
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Stage
@@ -27,7 +27,10 @@ def mounted(
     claims that do not come to be, by `namespace/name`.
     """
     refused: dict[tuple[Stage, Cause], list[Pod]] = {}
-    planned: list[Pod] = []
+    planned, pods = list[Pod](), list(pods)
+    specs = {id(pod.spec): pod.spec for pod in pods}
+    if not missing and not any(map(may_ask, specs.values())):
+        return (), pods
     for pod in pods:
         without = _without_claim(pod, missing) if missing else None
         if without is not None:

@@ -407,7 +407,7 @@ def _in_rounds(found: _Attempt) -> _Attempt:
     """The same where pods say in which round of the scheduler they come."""
     late = found.proof.late if found.proof is not None else {}
     if late and found.launches:
-        rounds = ([replace(pod, round=late.get(pod.pod, 0)) for pod in launch.pods] for launch in found.launches)
+        rounds = ([pod._replace(round=late.get(pod.pod, 0)) for pod in launch.pods] for launch in found.launches)
         found.launches = tuple(replace(e, pods=tuple(p)) for e, p in zip(found.launches, rounds, strict=True))
     return found
 

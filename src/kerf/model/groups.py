@@ -5,7 +5,7 @@ Names: scheduler-plugins.sigs.k8s.io/docs/plugins/coscheduling, volcano.sh/en/do
 kueue.sigs.k8s.io/docs/tasks/run/plain_pods, kubernetes.io/docs/concepts/workloads/workload-api (v1.35).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,6 +17,7 @@ POD_GROUP, POD_GROUP_MIN = "kerf.dev/pod-group", "kerf.dev/pod-group-min"
 COSCHEDULING_LABEL = "scheduling.x-k8s.io/pod-group"
 VOLCANO_ANNOTATION = "scheduling.k8s.io/group-name"
 KUEUE_LABEL, KUEUE_COUNT = "kueue.x-k8s.io/pod-group-name", "kueue.x-k8s.io/pod-group-total-count"
+_LABELS = frozenset((POD_GROUP, COSCHEDULING_LABEL, KUEUE_LABEL))
 KUEUE_GATES = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
 """Gates of pods that Kueue has not let in yet."""
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
@@ -160,6 +161,11 @@ def group_of(pod: Pod) -> GroupKey | None:
     if name := labels.get(KUEUE_LABEL):
         return GroupKey(pod.namespace, name, KUEUE)
     return GroupKey(pod.namespace, name, NATIVE) if (name := pod.spec.workload_ref) else None
+
+
+def naming_groups(pods: Iterable[Pod]) -> list[Pod]:
+    """Those of the pods that may name a group: few of a burst do, and every decision asks it of all."""
+    return [p for p in pods if p.annotations or p.spec.workload_ref or not _LABELS.isdisjoint(p.labels)]
 
 
 def stated_min(pod: Pod, api: str) -> int | MinimumUnreadable:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from kerf.model.causes import Cause, Lack, NotBought, TargetName
 from kerf.model.constraints import Requirements, Taint
@@ -98,23 +99,29 @@ class Unplaced:
         return () if self.patch is None else (self.patch, *self.more)
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedPod:
-    """Where a pod goes: the slices it gets there; empty when it asks for no GPU.
+class PlacedPod(NamedTuple):
+    """Where a pod goes: the `parts` of cards that it gets there, under its name or that of an equal pod; empty when it
+    asks for no GPU.
 
     Pods of a later `turn` fit its cards only once those of the earlier ones are there. Pods of a later `round` are let
     in by pods that are behind them in the queue, wherever these go; within a round they come in the queue's order.
+    A plan for 100,000 pods has as many of them, so all of one load share their parts.
     """
 
     pod: str
-    slices: tuple[Slice, ...] = ()
+    parts: tuple[Slice, ...] = ()
     turn: int = 0
     round: int = 0
 
     @property
+    def slices(self) -> tuple[Slice, ...]:
+        """The parts under the pod's own name."""
+        return tuple([part if part.pod == self.pod else part.of(self.pod) for part in self.parts])
+
+    @property
     def cards(self) -> tuple[int, ...]:
         """The indexes of the cards that it has a slice of, each once."""
-        return tuple(sorted({part.device for part in self.slices}))
+        return tuple(sorted({part.device for part in self.parts}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,9 +256,12 @@ class Owner:
     controller: "Owner | None" = None
 
 
+_DAEMON_OWNERS = ("DaemonSet", "Node")
+
+
 def is_daemon(owner: Owner | None) -> bool:
     """Whether the owner of a pod is a DaemonSet or the kubelet itself."""
-    return owner is not None and owner.kind in ("DaemonSet", "Node")
+    return owner is not None and owner.kind in _DAEMON_OWNERS
 
 
 def natural(name: str) -> tuple[tuple[int, str | int], ...]:
@@ -309,9 +312,14 @@ class Pod:
         return f"{self.namespace}/{self.name}"
 
     @cached_property
-    def natural_name(self) -> tuple[tuple[int, str | int], ...]:
-        """Its name as a sort key, see `natural`. A decision sorts its pods several times."""
-        return natural(self.name)
+    def queue_order(self) -> tuple[int, int, float, str, tuple[tuple[int, str | int], ...]]:
+        """Sort key of the order in which kube-scheduler takes pods: priority, then age; equal ages by name, so that it
+        is stable.
+
+        Before that comes what only Kerf's own queue knows: the priority of the window that is open for a pod. A
+        decision sorts its pods several times.
+        """
+        return (-self.queue_priority, -self.spec.priority, self.created_s, self.namespace, natural(self.name))
 
     @cached_property
     def demands(self) -> dict[str, tuple[object, object]]:
@@ -359,6 +367,24 @@ class Pod:
     def is_daemon(self) -> bool:
         """Whether a DaemonSet or the kubelet itself owns it, so that no autoscaler acts for it."""
         return is_daemon(self.owner)
+
+
+def _keep_room_for(first: Pod, *names: str) -> None:
+    """Give what is remembered of a pod its place beside its fields.
+
+    CPython keeps the names of attributes once for all objects of a class, if its first object has them; a second name
+    that comes later costs each object a table of its own, of more than a kilobyte.
+    """
+    for name in names:
+        object.__setattr__(first, name, None)
+
+
+_keep_room_for(Pod("", "", PodSpec(())), "key", "queue_order", "demands")
+
+
+def without_daemons(pods: Iterable[Pod]) -> list[Pod]:
+    """Those for which an autoscaler acts: see `Pod.is_daemon`. Every decision asks it of all that wait."""
+    return [pod for pod in pods if pod.owner is None or pod.owner.kind not in _DAEMON_OWNERS]
 
 
 @dataclass(frozen=True, slots=True)

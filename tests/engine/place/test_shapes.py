@@ -1,6 +1,7 @@
 """Equal pods are grouped once, in an order that is the scheduler's."""
 
 import random
+import sys
 
 from kerf.engine.place.shapes import Readings, Shape, group, queue_order
 from kerf.model.pods import natural
@@ -68,6 +69,15 @@ def test_the_queue_is_by_priority_then_age_then_name() -> None:
     ]
 
     assert ["urgent", "old", "b-9", "b-10"] == [pod.name for pod in sorted(pods, key=queue_order)]
+
+
+def test_what_is_remembered_of_a_pod_needs_no_table_of_its_own() -> None:
+    """A burst has 100,000 pods, and CPython's table of attributes takes more than a kilobyte."""
+    pods = [a_pod(f"p-{number}") for number in range(3)]
+    before = [sys.getsizeof(vars(pod)) for pod in pods]
+
+    assert all(pod.key and pod.queue_order and not pod.demands for pod in pods)
+    assert before == [sys.getsizeof(vars(pod)) for pod in pods]
 
 
 def test_numbers_in_names_are_compared_as_numbers() -> None:

@@ -4,10 +4,10 @@ A plan that the scheduler will not follow is no plan. Nodes come up in any order
 scheduler likes, so that `replay` is promised only where all pods are of one kind.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice
+from itertools import chain, groupby, islice
+from operator import attrgetter
 
 from kerf.engine.buy.filling import Load
 from kerf.engine.place.devices import asks_devices
@@ -15,7 +15,7 @@ from kerf.engine.place.shapes import Kinds, Shape
 from kerf.engine.place.turns import turns
 from kerf.model.constraints import HOSTNAME
 from kerf.model.gpu import NVIDIA_GPU
-from kerf.model.groups import group_of
+from kerf.model.groups import group_of, naming_groups
 from kerf.model.large import Large
 from kerf.model.plan import PIN, REPLAY, RESERVE
 from kerf.model.pods import Pod, PodSpec
@@ -29,16 +29,19 @@ class Bought:
     load: Load
     pods: tuple[Pod, ...]
 
-    def runs(self) -> Iterator[tuple[Hashable, tuple[Pod, ...]]]:
-        """Pods that are equal, with what equal ones on other nodes have in common with them; by shape, where the node
-        has all pods of its load."""
-        if len(self.pods) < self.load.pods:
-            yield from ((pod.key, (pod,)) for pod in self.pods)
-            return
-        first = 0
-        for number, count in self.load.held:
-            yield (id(self.load), number), self.pods[first : first + count]
-            first += count
+
+def runs(bought: Iterable[Bought]) -> Iterator[tuple[Hashable, Sequence[Pod]]]:
+    """Pods of nodes that are equal, with what equal ones on others have in common with them; by shape, where nodes in a
+    row have all pods of their load."""
+    for load, same in groupby(bought, attrgetter("load")):
+        nodes, many, first = [node.pods for node in same], load.pods, 0
+        if any(len(pods) < many for pods in nodes):
+            yield from ((pod.key, (pod,)) for pods in nodes for pod in pods)
+            continue
+        for number, count in load.held:
+            end = first + count
+            yield (id(load), number), [pod for pods in nodes for pod in pods[first:end]]
+            first = end
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,23 +74,23 @@ def followed(
     """
     if follow != "auto":
         return (REPLAY if follow == "off" else follow,) * len(bought)
-    own = _OfLoads(partial(_has_own_scheduler, shapes))
-    slices = [i for i, b in enumerate(bought) if own.of(b.load)]
+    loads = {id(node.load): node.load for node in bought}
+    slices = _of(bought, [load for load in loads.values() if _has_own_scheduler(shapes, load)])
     sliced = frozenset(slices)
     others = [i for i in range(len(bought)) if i not in sliced]
     marks = dict.fromkeys(slices, PIN) if PIN in coming.modes or _crossing(slices, bought) else {}
     if RESERVE in coming.modes or _crossing(others, bought):
         marks.update(dict.fromkeys(others, RESERVE))
-    whole_first = _OfLoads(_is_shown_whole_first)
-    marks.update((i, RESERVE) for i in others if whole_first.of(bought[i].load))
+    whole_first = _of(bought, [load for load in loads.values() if _is_shown_whole_first(load)])
+    marks.update((i, RESERVE) for i in whole_first if i not in sliced)
     # A pod that came later and takes the place of one of a group leaves all of the group without use.
-    together = [i for i, node in enumerate(bought) if any(map(group_of, node.pods))]
+    grouped = {id(pod) for pod in naming_groups(chain.from_iterable(node.pods for node in bought)) if group_of(pod)}
+    together = [i for i, node in enumerate(bought) if not grouped.isdisjoint(map(id, node.pods))] if grouped else []
     marks.update((i, PIN if i in sliced else RESERVE) for i in together)
     # The scheduler would put them into any domain that is even just then: nodes come one by one. And no scheduler keeps
     # a preference: all pods would go to the node that comes first.
-    led = _OfLoads(partial(_is_led, shapes))
-    placed = [i for i, node in enumerate(bought) if led.of(node.load)]
-    marks.update((i, PIN if i in sliced else RESERVE) for i in placed)
+    led = _of(bought, [load for load in loads.values() if _is_led(shapes, load)])
+    marks.update((i, PIN if i in sliced else RESERVE) for i in led)
     if coming.has_others(bought):
         marks = {**dict.fromkeys(range(len(bought)), RESERVE), **marks}
     return tuple(marks.get(i, REPLAY) for i in range(len(bought)))
@@ -140,19 +143,10 @@ class Turns:
         return tuple(by_pod.get(pod.key, 0) for pod in pods)
 
 
-class _OfLoads:
-    """What is true of all nodes that are bought of one load: asked once for each load, which outlives this."""
-
-    def __init__(self, answer: Callable[[Load], bool]) -> None:
-        self._answer = answer
-        self._known: dict[int, bool] = {}
-
-    def of(self, load: Load) -> bool:
-        """The answer for the load."""
-        found = self._known.get(id(load))
-        if found is None:
-            found = self._known[id(load)] = self._answer(load)
-        return found
+def _of(bought: Sequence[Bought], loads: Sequence[Load]) -> list[int]:
+    """The numbers of the nodes that are bought of these loads."""
+    wanted = set(map(id, loads))
+    return [number for number, node in enumerate(bought) if id(node.load) in wanted] if wanted else []
 
 
 def _has_own_scheduler(shapes: Sequence[Shape], load: Load) -> bool:

@@ -5,7 +5,7 @@ The pods of a shape are dealt out in queue order, so that the same pods come on 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain, groupby
 
 from kerf.engine.buy.alternatives import Others, positive
 from kerf.engine.buy.filling import Filler, Load, Purchase, named
@@ -40,12 +40,15 @@ class Needed(Cause):
 
 def dealt(purchase: Purchase, shapes: Sequence[Shape]) -> list[Bought]:
     """The nodes of a purchase, pods dealt out in queue order. Linear in the pods."""
-    queues = [iter(shape.pods) for shape in shapes]
-    return [
-        Bought(load, tuple(chain.from_iterable([islice(queues[number], count) for number, count in load.held])))
-        for load, times in purchase.loads
-        for _ in range(times)
-    ]
+    nodes, dealt_out = list[Bought](), [0] * len(shapes)
+    for load, times in purchase.loads:
+        parts = []
+        for number, count in load.held:
+            pods, first = shapes[number].pods, dealt_out[number]
+            dealt_out[number] = end = first + count * times
+            parts.append([pods[at : at + count] for at in range(first, end, count)])
+        nodes += [Bought(load, tuple(chain.from_iterable(each))) for each in zip(*parts, strict=True)]
+    return nodes
 
 
 def keep_free(purchase: Purchase, shapes: Sequence[Shape], available: tuple[World, Ledger], options: Options) -> None:
@@ -77,7 +80,7 @@ def launches_of(
     (world, ledger), supply = available, available[0].supply
     others = Others(purchase.filler or Filler(shapes, world.holding), supply, ledger)
     marks = followed(nodes, shapes, options.follow, coming)
-    templates, turns, left = _Templates(shapes, supply), Turns(), iter(zip(nodes, marks, strict=True))
+    templates, turns = _Templates(shapes, supply), Turns()
     launches: list[Launch] = []
     for load, times in purchase.loads:
         alternatives: tuple[str, ...] = ()
@@ -87,9 +90,12 @@ def launches_of(
         else:
             alternatives, extra = others.of(load, times)
         template = templates.of(load, alternatives, load.charge + extra)
-        for node, follow in islice(left, times):
-            pods = named(load, node.pods, turns.of(node) if follow == PIN else ())
-            launches.append(template.another(f"launch-{first + len(launches)}", pods, follow))
+        for follow, run in groupby(range(len(launches), len(launches) + times), marks.__getitem__):
+            numbers = list(run)
+            bought = nodes[numbers[0] : numbers[-1] + 1]
+            placed = named(load, [node.pods for node in bought], turns.of(bought[0]) if follow == PIN else ())
+            for number, pods in zip(numbers, placed, strict=True):
+                launches.append(template.another(f"launch-{first + number}", pods, follow))
     return tuple(launches)
 
 

@@ -205,6 +205,9 @@ def _buy_in_tier(
     if chosen is not None and chosen.is_within(_CLOSE):
         return settled[0]
     best = _greedy(filler, useful, values, left, ledger, cheapest_per_value)
+    if len(useful) == 1 and sum(map(bool, left)) == 1:
+        # Full nodes are the fewest of a type that hold equal pods.
+        return best
     tries = [_greedy(filler, useful, values, left, ledger, fullest)] if sum(best.left) else []
     if len(useful) <= _MOST_SINGLE_TYPES and chosen is None:
         tries += [_greedy(filler, [only], values, left, ledger, cheapest_per_value) for only in useful]

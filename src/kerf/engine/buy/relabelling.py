@@ -103,9 +103,8 @@ def _relabel(load: Load, option: _Option, members: Sequence[Pod], shapes: Sequen
     node, offered = option.spot.cluster_node, option.offered
     cause = IdleNodeFits(load, tuple(shapes), tuple(sorted((Name(k), Name(v)) for k, v in option.labels.items())))
     claim = node.claim.name if node.claim is not None else ""
-    return Repartition(
-        node.name, claim, offered.pool.name, option.labels, offered.kind.devices, named(load, members), cause=cause
-    )
+    (pods,) = named(load, [members])
+    return Repartition(node.name, claim, offered.pool.name, option.labels, offered.kind.devices, pods, cause=cause)
 
 
 def has_choice(spot: NodeRoom, world: World) -> bool:

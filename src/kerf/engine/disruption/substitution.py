@@ -245,9 +245,9 @@ class _Moves:
             for pod in self._pods[each.node.name]:
                 at, slot = slots[self._kinds[pod.key]].popleft()
                 if isinstance(slot, NodePlacement):
-                    here.append(NodePlacement(replace(slot.pod, pod=pod.key), slot.node))
+                    here.append(NodePlacement(slot.pod._replace(pod=pod.key), slot.node))
                 else:
-                    coming[at].append(replace(slot, pod=pod.key))
+                    coming[at].append(slot._replace(pod=pod.key))
                     launches.add(at)
             places[each.node.name] = tuple(sorted(here, key=lambda place: place.pod.pod))
             fed[each.node.name] = tuple(self.launches[at].name for at in sorted(launches))

@@ -19,7 +19,7 @@ from kerf.engine.supply.offered import Supply
 from kerf.model.causes import AwaitsRequest, Name
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.plan import Stage
-from kerf.model.pods import Pod, PodSpec
+from kerf.model.pods import Pod, PodSpec, without_daemons
 from kerf.model.snapshot import ClusterSnapshot
 
 
@@ -28,7 +28,8 @@ def waiting_pods(snapshot: ClusterSnapshot, supply: Supply, trial: Trial, out: f
 
     Those that are left `out`, by `namespace/name`, are in none of them.
     """
-    pods = [pod for pod in snapshot.pending if not pod.is_daemon and not (out and pod.key in out)]
+    pods = without_daemons(snapshot.pending)
+    pods = [pod for pod in pods if pod.key not in out] if out else pods
     grants = Grants(snapshot)
     # First, as `gangs` knows them: what they are granted must not depend on windows and runs.
     booked = bookings(snapshot, grants)
@@ -67,7 +68,7 @@ def _idle(pods: Iterable[Pod], snapshot: ClusterSnapshot) -> list[Pod]:
     # Equal pods share a spec, and must share the changed one: shapes are compared by it.
     specs: dict[tuple[int, str], PodSpec] = {}
     found = []
-    for pod in pods:
+    for pod in [each for each in pods if OPPORTUNISTIC in each.labels]:
         if pod.is_opportunistic:
             key = id(pod.spec), pod.namespace
             if key not in specs:

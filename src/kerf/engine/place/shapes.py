@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 
 from kerf.model.large import Large
 from kerf.model.placeholders import VIRTUAL, Keeper
@@ -129,12 +130,8 @@ class Shape(Large):
         return len(self.pods)
 
 
-def queue_order(pod: Pod) -> tuple[int, int, float, str, tuple[tuple[int, str | int], ...]]:
-    """The order in which kube-scheduler takes pods: priority, then age; equal ages by name, so that it is stable.
-
-    Before that comes what only Kerf's own queue knows: the priority of the window that is open for a pod.
-    """
-    return (-pod.queue_priority, -pod.spec.priority, pod.created_s, pod.namespace, pod.natural_name)
+queue_order = attrgetter("queue_order")
+"""Sort key of pods: see `Pod.queue_order`."""
 
 
 def _annotations_key(annotations: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -189,14 +186,20 @@ class Kinds:
     def of(self, pod: Pod, asked: PodSpec | None = None) -> Hashable:
         """The key of the pod's kind; `asked` counts in the place of its spec."""
         spec = pod.spec if asked is None else asked
-        if pod.annotations or pod.invalid is not None or self._read.labels:
+        usual = self.usual_of(pod, spec)
+        if usual is None:
             return self._of(pod, spec)
-        # Most pods of a burst differ by nothing else.
-        usual = id(spec), pod.namespace, not pod.uid, pod.initialised
         found = self._usual.get(usual)
         if found is None:
             found = self._usual[usual] = self._of(pod, spec)
         return found
+
+    def usual_of(self, pod: Pod, spec: PodSpec) -> tuple[int, str, bool, bool] | None:
+        """What most pods of a burst differ by alone: those for which it is equal are of one kind, as long as all their
+        specs are kept. None where it does not tell the kind."""
+        if pod.annotations or pod.invalid is not None or self._read.labels:
+            return None
+        return id(spec), pod.namespace, not pod.uid, pod.initialised
 
     def _of(self, pod: Pod, spec: PodSpec) -> Hashable:
         held = self._by_identity.get(id(spec))
@@ -248,10 +251,16 @@ def _unsized(containers: Iterable[Container]) -> tuple[Container, ...]:
 
 def group(pods: Iterable[Pod], read: Readings = NOTHING_READ) -> tuple[Shape, ...]:
     """Shapes of `pods`, in the queue order of their first pods. Linear in the pods."""
-    kinds = Kinds(read)
-    members: dict[Hashable, list[Pod]] = {}
+    kinds, members = Kinds(read), dict[Hashable, list[Pod]]()
+    usual: dict[Hashable, list[Pod]] = {}
     for pod in pods:
-        members.setdefault(kinds.of(pod), []).append(pod)
+        mark = kinds.usual_of(pod, pod.spec)
+        equal = usual.get(mark) if mark is not None else None
+        if equal is None:
+            equal = members.setdefault(kinds.of(pod), [])
+            if mark is not None:
+                usual[mark] = equal
+        equal.append(pod)
     shapes = [Shape(tuple(sorted(equal, key=queue_order))) for equal in members.values()]
     return tuple(sorted(shapes, key=lambda shape: queue_order(shape.pod)))
 

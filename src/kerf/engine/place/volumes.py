@@ -61,6 +61,11 @@ class _Held:
         return self.new if self.moved is None or not is_moved else self.moved
 
 
+def may_ask(spec: PodSpec) -> bool:
+    """Whether `Volumes.followed` may look at anything for a pod with the spec; most pods mount nothing."""
+    return bool(spec.claims or spec.claim_templates or spec.runtime_class)
+
+
 class Volumes:
     """Looks up what pods mount. Linear in the pods with claims of the snapshot, once, and then in those asked for.
 
