@@ -7,7 +7,11 @@ from typing import Any
 from kerf.cli.cards import Card, Holder, cards_of
 from kerf.cli.exits import DONE
 from kerf.cli.inputs.input import ReadInput, Source, read_input
+from kerf.cli.inputs.naming import Wanted
 from kerf.cli.inputs.selectors import parse_selector
+from kerf.cli.inputs.wanted import key_of
+from kerf.cli.output.screen import current
+from kerf.cli.output.written import in_order
 from kerf.cli.plan.json import API_VERSION, Json, cards_number
 from kerf.cli.render import counted, emit, table
 from kerf.cli.stages import age_text, stage_of
@@ -18,9 +22,10 @@ from kerf.model.snapshot import ClusterNode
 
 
 def show_gpus(flags: dict[str, Any]) -> int:
-    """Print each GPU and its holders; the exit code."""
-    read = _selected(read_input(Source.of(flags)), flags["selector"])
+    """Print each GPU and its holders; the exit code. Raises ObjectNotFound for a node that is not there."""
+    read = _selected(read_input(Source.of(flags)), flags)
     cards = [(node, card) for node in read.snapshot.nodes for card in cards_of(node, read.snapshot)]
+    cards = in_order(cards, lambda card: _card_object(*card), flags["sort_by"])
     is_wide = flags["output"] == "wide"
     data = {"apiVersion": API_VERSION, "kind": "GPUInventory", "items": [_card_object(*card) for card in cards]}
     emit(flags["output"], lambda: data, lambda: _card_lines(cards, read.place, is_wide))
@@ -28,18 +33,26 @@ def show_gpus(flags: dict[str, Any]) -> int:
 
 
 def show_nodes(flags: dict[str, Any]) -> int:
-    """Print each node and the sum of their prices; the exit code."""
-    read = _selected(read_input(Source.of(flags)), flags["selector"])
-    items = [_node_object(node, read) for node in read.snapshot.nodes]
+    """Print each node and the sum of their prices; the exit code. Raises ObjectNotFound for one that is not there."""
+    read = _selected(read_input(Source.of(flags)), flags)
+    nodes = in_order(read.snapshot.nodes, lambda node: _node_object(node, read), flags["sort_by"])
+    read = replace(read, snapshot=replace(read.snapshot, nodes=tuple(nodes)))
+    items = [_node_object(node, read) for node in nodes]
     data = {"apiVersion": API_VERSION, "kind": "NodeInventory", "currency": read.market.currency, "items": items}
     emit(flags["output"], lambda: data, lambda: _node_lines(read, flags["output"] == "wide"))
     return DONE
 
 
-def _selected(read: ReadInput, selector: str) -> ReadInput:
-    asked = parse_selector(selector)
-    meant = tuple(node for node in read.snapshot.nodes if asked.unsatisfied_by(node.labels) is None)
-    return replace(read, snapshot=replace(read.snapshot, nodes=meant))
+def _selected(read: ReadInput, flags: dict[str, Any]) -> ReadInput:
+    """Only the nodes with the labels of -l, and of those the ones that are named, in the order of their names."""
+    asked = parse_selector(flags["selector"])
+    meant = [node for node in read.snapshot.nodes if asked.unsatisfied_by(node.labels) is None]
+    names = [name.rpartition("/")[2] for name in flags["names"]]
+    if names:
+        known = {each.name: node for node in meant for each in (node.node, node.claim) if each is not None}
+        found = [known[key_of(Wanted("node", name), known, read)] for name in names]
+        meant = list({node.name: node for node in found}.values())
+    return replace(read, snapshot=replace(read.snapshot, nodes=tuple(meant)))
 
 
 def pool_of(node: ClusterNode) -> str:
@@ -130,6 +143,8 @@ def _node_lines(read: ReadInput, is_wide: bool) -> list[str]:
     wide = ("NODECLAIM",) if is_wide else ()
     money = f"{read.market.currency}/H"
     headers = ("NODE", *wide, "NODEPOOL", "TYPE", "CAPACITY", "ZONE", "STAGE", "AGE", "GPUS", "PODS", money)
+    if not current().has_headers:
+        return table(headers, rows)
     total = sum(present_price(node, read.world.supply) for node in read.snapshot.nodes)
     return [*table(headers, rows), "", f"{counted(len(rows), 'node')}, {price_text(total)} {read.market.currency}/h"]
 

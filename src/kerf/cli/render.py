@@ -2,13 +2,15 @@
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import yaml
 
 from kerf.cli.echo import echo
+from kerf.cli.output.forms import JSONPATH, NAME, is_of_fields
+from kerf.cli.output.screen import current
 from kerf.model.plan import Patch
 
 _IN_PLACE = ("NodePool", "Deployment", "StatefulSet", "ReplicaSet", "CronJob")
@@ -16,9 +18,13 @@ _IN_PLACE = ("NodePool", "Deployment", "StatefulSet", "ReplicaSet", "CronJob")
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], indent: str = "") -> list[str]:
-    """Lines of a table: upper-case headers, two spaces between columns, nothing after the last."""
-    lines = [tuple(headers), *map(tuple, rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(headers))]
+    """Lines of a table: upper-case headers, two spaces between columns, nothing after the last.
+
+    Without a line of headers where `--no-headers` is given.
+    """
+    body = list(map(tuple, rows))
+    lines = [tuple(headers), *body] if current().has_headers else body
+    widths = [max((len(line[column]) for line in lines), default=0) for column in range(len(headers))]
     return [
         (indent + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))).rstrip()
         for line in lines
@@ -26,18 +32,44 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]], indent: str = "
 
 
 def emit(output: str, data: Callable[[], Mapping[str, Any]], text: Callable[[], Iterable[str]]) -> None:
-    """Write what `data` gives as JSON or YAML, or the lines of `text`, to stdout; the other is not computed."""
+    """Write what `data` gives in the form of `-o`, or the lines of `text`, to stdout; the other is not computed.
+
+    Raises InputError for a form that does not fit.
+    """
     if output in ("json", "yaml"):
-        encoded = msgspec.json.format(msgspec.json.encode(data()), indent=2).decode()
+        encoded = _encoded(data())
         echo(encoded if output == "json" else _yaml(encoded), nl=output == "json")
-        return
-    echo("\n".join(text()))
+    elif is_of_fields(output):
+        from kerf.cli.output.written import columns, names, templated
+
+        # As JSON has it: texts, lists and objects, and nothing that only looks like one.
+        found = json.loads(_encoded(data()))
+        if output == NAME:
+            echo("\n".join(names(found)), nl=bool(names(found)))
+        elif output.startswith(JSONPATH):
+            echo(templated(output, found), nl=False)
+        else:
+            echo("\n".join(table(*columns(output, found))))
+    else:
+        echo("\n".join(text()))
+
+
+def _encoded(data: Mapping[str, Any]) -> str:
+    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
 
 
 def _yaml(encoded: str) -> str:
     # Read back from JSON, so that equal lists are not written as one list and references to it.
     written: str = yaml.safe_dump(json.loads(encoded), sort_keys=False, allow_unicode=True, width=10_000)
     return written
+
+
+def apart(texts: Iterable[Iterable[str]]) -> Iterator[str]:
+    """The lines of several texts, with an empty line between them."""
+    for number, lines in enumerate(texts):
+        if number:
+            yield ""
+        yield from lines
 
 
 def counted(number: int, noun: str) -> str:

@@ -9,6 +9,7 @@ from kerf.cli.inputs.input import ReadInput, Source, is_meant, progress, read_in
 from kerf.cli.inputs.naming import Wanted
 from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.inputs.wanted import pods_of, workload_of
+from kerf.cli.output.written import in_order
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, emit, table
 from kerf.engine.study.sizing.families import FamilyCost, cost_today, costs_by_family
@@ -33,7 +34,7 @@ def show(asked: Sequence[Wanted], namespace: str | None, flags: dict[str, Any]) 
     with progress(f"comparing families for {counted(len(pods), 'pod')}"):
         new = _as_new(pods)
         today = cost_today(new, read.world)
-        found = costs_by_family(new, read.world)
+        found = in_order(costs_by_family(new, read.world), _object, flags["sort_by"])
     data = {
         "apiVersion": API_VERSION,
         "kind": "FamilyCosts",

@@ -21,6 +21,7 @@ from kerf.cli.inputs.input import ReadInput, Source, is_meant, progress, read_in
 from kerf.cli.inputs.naming import KINDS, WORKLOADS, Wanted
 from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.inputs.wanted import key_of, pods_of, workload_of
+from kerf.cli.output.written import in_order
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.plan.planning import decided
 from kerf.cli.render import emit
@@ -43,6 +44,7 @@ def show(wanted: Sequence[Wanted], namespace: str | None, flags: dict[str, Any])
         meant = [pod for one in wanted for pod in _pods(one, read)] + chosen
         answers = PodAnswers(read, *decided(read, options, {pod.key for pod in meant}))
         found = [_explained(one, answers) for one in wanted]
+        found = in_order(found, lambda one: one.data, flags["sort_by"])
     notes = notes_beside(meant, _named(wanted), answers)
     data: Json = {"apiVersion": API_VERSION, "kind": "ExplanationList"}
     data["items"] = [one.data for one in found]

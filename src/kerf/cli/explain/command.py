@@ -10,7 +10,7 @@ import click
 
 from kerf.cli.examples import ExampleCommand
 from kerf.cli.inputs.naming import KINDS, wanted_objects
-from kerf.cli.inputs.options import input_options, output_option, pod_options, policy_options
+from kerf.cli.inputs.options import input_options, order_option, output_option, pod_options, policy_options
 
 
 def _kinds_like(typed: str) -> list[str]:
@@ -29,6 +29,7 @@ def _kinds_like(typed: str) -> list[str]:
 @input_options
 @pod_options
 @output_option
+@order_option
 @policy_options
 def explain(objects: tuple[str, ...], **flags: Any) -> int:
     """Why a pod waits, why a node stays or goes, and the smallest change that would help.
