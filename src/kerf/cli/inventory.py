@@ -1,8 +1,8 @@
 """`kerf gpus` and `kerf nodes`: what is there, card by card and node by node."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kerf.cli.cards import Card, Holder, cards_of
 from kerf.cli.exits import DONE
@@ -10,7 +10,7 @@ from kerf.cli.inputs.input import ReadInput, Source, read_input
 from kerf.cli.inputs.naming import Wanted
 from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.inputs.wanted import key_of
-from kerf.cli.output.screen import current
+from kerf.cli.output.screen import Screen, current
 from kerf.cli.output.written import in_order
 from kerf.cli.plan.json import API_VERSION, Json, cards_number
 from kerf.cli.render import counted, emit, table
@@ -19,6 +19,12 @@ from kerf.engine.supply.pricing import present_price
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.snapshot import ClusterNode
+
+if TYPE_CHECKING:
+    from kerf.cli.fill import NodeLine
+
+_ENOUGH = 60
+"""Columns from which bars have room beside their figures."""
 
 
 def show_gpus(flags: dict[str, Any]) -> int:
@@ -86,10 +92,20 @@ def card_object(card: Card) -> Json:
     }
 
 
-def _card_lines(cards: Iterable[tuple[ClusterNode, Card]], place: str, is_wide: bool) -> list[str]:
-    rows = [_card_row(node, card, is_wide) for node, card in cards]
-    if not rows:
+def _is_drawn(screen: Screen, is_wide: bool) -> bool:
+    """Whether bars take the place of the table; they need some room."""
+    return screen.is_drawn and screen.has_headers and not is_wide and (screen.width or _ENOUGH) >= _ENOUGH
+
+
+def _card_lines(cards: Iterable[tuple[ClusterNode, Card]], place: str, is_wide: bool) -> Sequence[str]:
+    cards, screen = list(cards), current()
+    if not cards:
         return [f"no GPU in the {place}"]
+    if _is_drawn(screen, is_wide):
+        from kerf.cli.cardpictures import pictures
+
+        return list(pictures([(pool_of(node), card) for node, card in cards], screen))
+    rows = [_card_row(node, card, is_wide) for node, card in cards]
     wide = ("NODEPOOL", "ID", "HEALTHY") if is_wide else ()
     return table(("NODE", "INDEX", "MODEL", "MEMORY", "USED", "CORES", "SLOTS", *wide, "HOLDERS"), rows)
 
@@ -136,17 +152,31 @@ def created_s(node: ClusterNode) -> float:
     return node.node.created_s if node.node is not None else 0
 
 
-def _node_lines(read: ReadInput, is_wide: bool) -> list[str]:
-    rows = [_node_row(node, read, is_wide) for node in read.snapshot.nodes]
-    if not rows:
+def _node_lines(read: ReadInput, is_wide: bool) -> Sequence[str]:
+    nodes, screen, money = read.snapshot.nodes, current(), f"{read.market.currency}/H"
+    if not nodes:
         return [f"no node in the {read.place}"]
-    wide = ("NODECLAIM",) if is_wide else ()
-    money = f"{read.market.currency}/H"
-    headers = ("NODE", *wide, "NODEPOOL", "TYPE", "CAPACITY", "ZONE", "STAGE", "AGE", "GPUS", "PODS", money)
-    if not current().has_headers:
-        return table(headers, rows)
-    total = sum(present_price(node, read.world.supply) for node in read.snapshot.nodes)
-    return [*table(headers, rows), "", f"{counted(len(rows), 'node')}, {price_text(total)} {read.market.currency}/h"]
+    if _is_drawn(screen, is_wide):
+        from kerf.cli.fill import fill_lines
+
+        others = ("PODS", "AGE", "TYPE", "NODEPOOL", "CAPACITY", "ZONE")
+        table_lines: Sequence[str] = fill_lines([_filled(node, read) for node in nodes], money, others, screen)
+    else:
+        wide = ("NODECLAIM",) if is_wide else ()
+        headers = ("NODE", *wide, "NODEPOOL", "TYPE", "CAPACITY", "ZONE", "STAGE", "AGE", "GPUS", "PODS", money)
+        table_lines = table(headers, (_node_row(node, read, is_wide) for node in nodes))
+    if not screen.has_headers:
+        return table_lines
+    total = sum(present_price(node, read.world.supply) for node in nodes)
+    return [*table_lines, "", f"{counted(len(nodes), 'node')}, {price_text(total)} {read.market.currency}/h"]
+
+
+def _filled(node: ClusterNode, read: ReadInput) -> "NodeLine":
+    """The node as a terminal shows it: the cells of its row, and how full it is."""
+    from kerf.cli.fill import NodeLine, fill_of
+
+    name, pool, kind, capacity, zone, stage, age, _, pods, price = _node_row(node, read, is_wide=False)
+    return NodeLine(name, stage, fill_of(node), price, (pods, age, kind, pool, capacity, zone))
 
 
 def _node_row(node: ClusterNode, read: ReadInput, is_wide: bool) -> tuple[str, ...]:

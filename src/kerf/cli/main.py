@@ -28,6 +28,7 @@ COMMANDS = {
     "migrate": "Retired kinds (Provisioner, AWSNodeTemplate, v1beta1) to those of today, with a report.",
     "gpus": "Each physical GPU, what is used of it, and who holds it.",
     "nodes": "Each node, what it costs, and how far it has come.",
+    "top": "How full nodes and cards are and what they cost, again and again.",
     "shadow": "What another autoscaler bought, beside what Kerf would buy for the same pods.",
     "advise": "What to ask for instead, from what was used; printed with its evidence, never applied.",
     "run": "The controllers, in a cluster.",

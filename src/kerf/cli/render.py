@@ -1,4 +1,4 @@
-"""Plain text: tables without colour or lines, the same bytes on a terminal and in a pipe."""
+"""What commands print: the form of `-o`, or lines of text; the same bytes in every pipe, fitted on a terminal."""
 
 import json
 import shlex
@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 import yaml
 
-from kerf.cli.echo import echo
+from kerf.cli.echo import echo, echo_styled
 from kerf.cli.output.forms import JSONPATH, NAME, is_of_fields
-from kerf.cli.output.screen import current
+from kerf.cli.output.screen import Screen, current
 from kerf.model.plan import Patch
+from kerf.model.printable import printable
 
 _IN_PLACE = ("NodePool", "Deployment", "StatefulSet", "ReplicaSet", "CronJob")
 """Kinds whose change takes effect; a Pod and a Job's template cannot be changed, only made anew."""
@@ -20,14 +21,25 @@ _IN_PLACE = ("NodePool", "Deployment", "StatefulSet", "ReplicaSet", "CronJob")
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], indent: str = "") -> list[str]:
     """Lines of a table: upper-case headers, two spaces between columns, nothing after the last.
 
-    Without a line of headers where `--no-headers` is given.
+    Without headers where `--no-headers` is given. On a terminal it fits the width, and a row may be several lines.
     """
-    body = list(map(tuple, rows))
-    lines = [tuple(headers), *body] if current().has_headers else body
-    widths = [max((len(line[column]) for line in lines), default=0) for column in range(len(headers))]
+    return [line for lines in table_rows(headers, rows, indent) for line in lines]
+
+
+def table_rows(
+    headers: Sequence[str], rows: Iterable[Sequence[str]], indent: str = "", on: Screen | None = None
+) -> list[list[str]]:
+    """The same with the lines of each row together, those of the headers first. `on`: another screen."""
+    body, screen = list(map(tuple, rows)), on or current()
+    if screen.width is not None or screen.has_colour:
+        from kerf.cli.output.tables import Fitted
+
+        return [list(lines) for lines in Fitted(headers, body, indent, screen, is_styled=False).lines()]
+    all_rows = [tuple(headers), *body] if screen.has_headers else body
+    widths = [max((len(row[column]) for row in all_rows), default=0) for column in range(len(headers))]
     return [
-        (indent + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))).rstrip()
-        for line in lines
+        [(indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip()]
+        for row in all_rows
     ]
 
 
@@ -51,7 +63,24 @@ def emit(output: str, data: Callable[[], Mapping[str, Any]], text: Callable[[], 
         else:
             echo("\n".join(table(*columns(output, found))))
     else:
-        echo("\n".join(text()))
+        show_lines(text())
+
+
+def show_lines(lines: Iterable[str]) -> None:
+    """Print lines of text: as they are into a pipe; on a terminal they fit its width and have its colour."""
+    screen = current()
+    if screen.width is None and not screen.has_colour:
+        echo("\n".join(lines))
+        return
+    from kerf.cli.output.tables import Shown, fitted_line
+
+    safe = (line if isinstance(line, Shown) else part for line in lines for part in _parts(line))
+    echo_styled("\n".join(each for line in safe for each in fitted_line(line, screen)))
+
+
+def _parts(line: str) -> list[str]:
+    """A line as what is printed: escaped, and cut where it has ends of lines."""
+    return [line] if not line else printable(line).split("\n")
 
 
 def _encoded(data: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from kerf.cli.echo import echo, write_file
 from kerf.cli.exits import DONE, FAILED
 from kerf.cli.inputs.input import progress
 from kerf.cli.plan.json import API_VERSION, Json
-from kerf.cli.render import counted, table
+from kerf.cli.render import counted, show_lines, table
 from kerf.errors import KerfError
 from kerf.sim.sweep.axes import Sweep, read_sweep
 from kerf.sim.sweep.cells import SweepCell
@@ -38,7 +38,7 @@ def show(axes: str, flags: dict[str, Any]) -> int:
     elif output == "csv":
         echo(_csv(runs), nl=False)
     else:
-        echo("\n".join(_lines(made.name, groups)))
+        show_lines(_lines(made.name, groups))
     for cell, error in failed:
         echo(f"error: {_shown(cell)}: {error}", err=True)
     return FAILED if failed else DONE
