@@ -24,7 +24,7 @@ def completed(*words: str) -> list[str]:
         (("",), [*COMMANDS, ":4"]),
         (("ex",), ["explain", ":4"]),
         (("plan", "--str"), ["--strategy", "--strategies", ":4"]),
-        (("plan", "-o", ""), ["table", "wide", "json", "yaml", ":4"]),
+        (("plan", "-o", ""), ["table", "wide", "json", "yaml", "name", "jsonpath=", "custom-columns=", ":4"]),
         (("explain", "nodecla"), ["nodeclaim", "nodeclass", ":4"]),
         (("plan", "-f", "exa"), [":0"]),
     ],

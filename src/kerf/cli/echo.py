@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from kerf.cli.output.screen import Screen, asked_colour, columns, has_colour
+from kerf.cli.progress import wipe
 from kerf.errors import InputError
 from kerf.model.printable import printable
 
@@ -22,7 +23,7 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
             from kerf.cli.output.tables import fitted_line
 
             lines = (each for line in safe.split("\n") for each in fitted_line(line, note_screen))
-            click.echo("\n".join(lines), err=True, nl=nl, color=note_screen.has_colour)
+            click.echo(wipe() + "\n".join(lines), err=True, nl=nl, color=True)
             return
     click.echo(safe, err=err, nl=nl)
 

@@ -17,10 +17,10 @@ from kerf.catalog.aws_types import AwsRow
 from kerf.catalog.select import AWS
 from kerf.cli.echo import echo
 from kerf.cli.exits import DONE, LOOK
-from kerf.cli.inputs.input import progress
 from kerf.cli.inputs.retired import read_retired
 from kerf.cli.output.screen import PIPE
 from kerf.cli.plan.json import API_VERSION, Json
+from kerf.cli.progress import progress
 from kerf.cli.render import counted, table_rows
 from kerf.errors import InputError
 from kerf.manifests.migrate.migration import Migration

@@ -17,13 +17,14 @@ from kerf.cli.explain.pools import explain_pool
 from kerf.cli.explain.requests import explain_request
 from kerf.cli.explain.windows import explain_window
 from kerf.cli.explain.workloads import explain_selection, explain_workload
-from kerf.cli.inputs.input import ReadInput, Source, is_meant, progress, read_input
+from kerf.cli.inputs.input import ReadInput, Source, is_meant, read_input
 from kerf.cli.inputs.naming import KINDS, WORKLOADS, Wanted
 from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.inputs.wanted import key_of, pods_of, workload_of
 from kerf.cli.output.written import in_order
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.plan.planning import decided
+from kerf.cli.progress import progress
 from kerf.cli.render import emit
 from kerf.engine.options import Options
 from kerf.model.pods import Pod
@@ -39,7 +40,7 @@ def show(wanted: Sequence[Wanted], namespace: str | None, flags: dict[str, Any])
     read = read_input(Source.of(flags), with_usage=with_usage)
     policies = {"preferences": flags["preference_policy"], "min_values": flags["min_values_policy"]}
     options = Options(with_bound=False, **policies)
-    with progress("planning"):
+    with progress("planning", 0.5 + 0.0001 * len(read.snapshot.pending)):
         chosen = [pod for pod in read.pods if is_meant(pod, namespace, asked)] if flags["selector"] is not None else []
         meant = [pod for one in wanted for pod in _pods(one, read)] + chosen
         answers = PodAnswers(read, *decided(read, options, {pod.key for pod in meant}))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import click
 
 from kerf.cli.echo import echo
+from kerf.cli.progress import quiet
 from kerf.errors import KerfError
 from kerf.model.printable import printable
 
@@ -74,7 +75,7 @@ def _draw(text: str) -> None:
 def _looked(look: Callable[[], object]) -> tuple[str, str, KerfError | None]:
     """What a look prints, what it says on stderr, and the error that ended it."""
     out, err, failure = io.StringIO(), io.StringIO(), None
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), quiet():
         try:
             look()
         except KerfError as error:

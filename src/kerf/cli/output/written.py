@@ -65,14 +65,12 @@ def _named(data: Mapping[str, Any]) -> list[Any]:
 def _name(item: Any) -> str | None:
     if not isinstance(item, dict):
         return None
+    if isinstance(item.get("workload"), dict):
+        item = item["workload"]
     if item.get("kind") and item.get("name"):
         return "/".join(filter(None, (item["kind"].lower(), item.get("namespace"), item["name"])))
-    for key in ("pod", "workload"):
-        held = item.get(key)
-        if isinstance(held, str):
-            return f"{key}/{held}"
-        if isinstance(held, dict):
-            return _name(held)
+    if item.get("pod"):
+        return f"pod/{item['pod']}"
     if "index" in item and item.get("node"):
         return f"gpu/{item['node']}/{item['index']}"
     if item.get("node"):
