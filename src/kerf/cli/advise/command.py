@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from kerf.cli.examples import ExampleCommand
+from kerf.cli.inputs.knownnames import propose_names, propose_objects
 from kerf.cli.inputs.naming import WORKLOADS, wanted_objects
 from kerf.cli.inputs.options import input_options, order_option, output_option, pod_options
 
@@ -44,8 +45,16 @@ def advise() -> None:
         ("The patch alone", "kerf advise requests job/dagster-run -f cluster.yaml -f usage.yaml --patch"),
     ),
 )
-@click.argument("workload", nargs=-1, required=True, metavar="KIND/NAME...")
-@click.option("-n", "--namespace", metavar="NAMESPACE", help="The workload's namespace.")
+@click.argument(
+    "workload", nargs=-1, required=True, metavar="KIND/NAME...", shell_complete=propose_objects(_KINDS, "workload")
+)
+@click.option(
+    "-n",
+    "--namespace",
+    metavar="NAMESPACE",
+    shell_complete=propose_names("namespace"),
+    help="The workload's namespace.",
+)
 @click.option("--patch", "is_patch", is_flag=True, help="Print the patch alone, for kubectl patch --patch-file.")
 @click.option("--prometheus", metavar="URL", help="Ask this server for a longer history.")
 @click.option("--prometheus-token-file", "token_file", metavar="FILE", help="A bearer token for it.")
@@ -96,7 +105,7 @@ def per_node(jobs: int, **flags: Any) -> int:
     cls=ExampleCommand,
     examples=(("Limits of a NodePool against use", "kerf advise pool gpu-pool-1 -f pool.yaml -f workload.yaml"),),
 )
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=propose_names("nodepool"))
 @input_options
 @output_option
 def pool(names: tuple[str, ...], **flags: Any) -> int:
@@ -116,7 +125,7 @@ def pool(names: tuple[str, ...], **flags: Any) -> int:
         ),
     ),
 )
-@click.argument("workloads", nargs=-1, metavar="[KIND/NAME]...")
+@click.argument("workloads", nargs=-1, metavar="[KIND/NAME]...", shell_complete=propose_objects(WORKLOADS, "workloads"))
 @input_options
 @pod_options
 @output_option

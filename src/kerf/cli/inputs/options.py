@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from kerf.cli.inputs.knownnames import propose_names
 from kerf.cli.inputs.watching import watch
 from kerf.cli.output.forms import OutputForm
 from kerf.cli.output.screen import keep_headers
@@ -40,7 +41,9 @@ _FILES = (
 )
 _CLUSTER = (
     click.option("--kubeconfig", metavar="FILE", shell_complete=a_file, help="As kubectl's; KUBECONFIG without it."),
-    click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
+    click.option(
+        "--context", metavar="NAME", shell_complete=propose_names("context"), help="Context of the kubeconfig."
+    ),
 )
 
 
@@ -101,7 +104,13 @@ def order_option(command: _Command) -> _Command:
 def pod_options(command: _Command) -> _Command:
     """Which pods are meant."""
     flags = (
-        click.option("-n", "--namespace", metavar="NAMESPACE", help="Only pods of this namespace."),
+        click.option(
+            "-n",
+            "--namespace",
+            metavar="NAMESPACE",
+            shell_complete=propose_names("namespace"),
+            help="Only pods of this namespace.",
+        ),
         click.option("-A", "--all-namespaces", is_flag=True, help="Pods of all namespaces."),
         click.option("-l", "--selector", metavar="SELECTOR", help="Only pods with these labels, as kubectl's."),
     )
@@ -116,7 +125,7 @@ def node_option(command: _Command) -> _Command:
 
 def node_names(command: _Command) -> _Command:
     """Nodes by their names, all without one."""
-    return click.argument("names", nargs=-1, metavar="[NODE]...")(command)
+    return click.argument("names", nargs=-1, metavar="[NODE]...", shell_complete=propose_names("node"))(command)
 
 
 def policy_options(command: _Command) -> _Command:
