@@ -31,6 +31,7 @@ COMMANDS = {
     "top": "How full nodes and cards are and what they cost, again and again.",
     "shadow": "What another autoscaler bought, beside what Kerf would buy for the same pods.",
     "advise": "What to ask for instead, from what was used; printed with its evidence, never applied.",
+    "doctor": "Whether everything is there that Kerf needs, and what to do where it is not.",
     "run": "The controllers, in a cluster.",
     "manifests": "What to apply to a cluster: CRDs, roles, Deployment.",
     "aws": "What an AWS account needs before Kerf acts in it: policies, roles, the queue of interruptions.",
@@ -44,6 +45,7 @@ _MODULES = {
     "explain": "explain.command",
     "lint": "lint.command",
     "advise": "advise.command",
+    "doctor": "doctor.command",
     "run": "run.command",
     "hami-extender": "hami_extender",
 }
