@@ -35,6 +35,7 @@ COMMANDS = {
     "run": "The controllers, in a cluster.",
     "manifests": "What to apply to a cluster: CRDs, roles, Deployment.",
     "aws": "What an AWS account needs before Kerf acts in it: policies, roles, the queue of interruptions.",
+    "manpage": "The manual page, for man.",
     "completion": "The script by which bash, zsh or fish completes kerf.",
 }
 """Commands with their one-line help, in the order of the help text."""
