@@ -88,6 +88,7 @@ generated: $(STAMP)
 	@$(BIN)/python tools/document_run.py
 	@$(BIN)/python tools/document_lint.py
 	@$(BIN)/python tools/document_modules.py
+	@$(BIN)/python tools/document_manpage.py
 	@$(BIN)/python tools/document_crds.py > docs/reference/.crds.md
 	@mv docs/reference/.crds.md docs/reference/crds.md && echo docs/reference/crds.md
 

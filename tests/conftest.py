@@ -22,6 +22,9 @@ settings.load_profile("kerf")
 settings.register_profile("kerf", examples())
 settings.load_profile("kerf")
 
+# What takes long on a busy machine would say so in the middle of what tests compare.
+os.environ["KERF_PROGRESS"] = "off"
+
 LEFT_OUT = "control plane tier left out"
 """How the reason of such a skip begins; `tests/controlplane/conftest.py` raises it."""
 

@@ -39,7 +39,23 @@ class Result(subprocess.CompletedProcess[str]):
         return json.loads(self.stdout)
 
 
-def kerf(*arguments: str, stdin: str = "", environment: Mapping[str, str] | None = None) -> Result:
+class Terminal(io.TextIOWrapper):
+    """Text over bytes, which says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        """As the stream of one."""
+        return True
+
+
+def on_terminal(*arguments: str, width: int, **environment: str) -> Result:
+    """One run on a terminal so wide, which has colour unless the environment says otherwise."""
+    given = {"COLUMNS": str(width), "TERM": "xterm-256color", "NO_COLOR": "", "FORCE_COLOR": "", **environment}
+    return kerf(*arguments, environment=given, is_terminal=True)
+
+
+def kerf(
+    *arguments: str, stdin: str = "", environment: Mapping[str, str] | None = None, is_terminal: bool = False
+) -> Result:
     """One run in this process; a hash seed needs a process of its own and gets it."""
     if environment is not None and "PYTHONHASHSEED" in environment:
         return kerf_process(*arguments, stdin=stdin, environment=environment)
@@ -48,7 +64,8 @@ def kerf(*arguments: str, stdin: str = "", environment: Mapping[str, str] | None
         command = program.get_command(click.Context(program), name)
         if command is not None:
             command._help_option = None
-    out, err = _stream(), _stream()
+    stream = Terminal if is_terminal else io.TextIOWrapper
+    out, err = (stream(io.BytesIO(), encoding="utf-8") for _ in range(2))
     with _streams(_stream(stdin), out, err), contextlib.chdir(ROOT), patch.dict(os.environ, environment or {}):
         try:
             code: object = run(arguments)

@@ -50,7 +50,6 @@ def test_each_command_has_help(command: str) -> None:
         (("plan", "--nothing"), "No such option"),
         (("plan", "-o", "xml"), "'xml' is not one of"),
         (("plan", "--strategy", "luck"), "'luck' is not one of"),
-        (("explain", *files(POOL_000)), "give KIND/NAME, or -l SELECTOR"),
         (("plan", "-w", "-f", "-"), "standard input can be read once"),
         (("explain", "planet/mars", *files(POOL_000)), "expected one of pod, deployment"),
         (("explain", "pod/a/b/c", *files(POOL_000)), "expected pod/NAME or pod/NAMESPACE/NAME"),

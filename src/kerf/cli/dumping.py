@@ -23,11 +23,12 @@ from kerf.catalog.select import ALIBABA, AWS, KWOK
 from kerf.cli.echo import echo
 from kerf.cli.exits import DONE
 from kerf.cli.inputs.catalogue import is_live, read_market
-from kerf.cli.inputs.input import Source, given_instant, note_foreign, plugin_namespaces, progress
+from kerf.cli.inputs.input import Source, given_instant, note_foreign, plugin_namespaces
 from kerf.cli.inputs.leader import NoLeader, ask_leader
 from kerf.cli.inputs.leaderflags import LeaderFlags
 from kerf.cli.inputs.live import read_cluster
 from kerf.cli.inputs.replay import END, digest_of
+from kerf.cli.progress import progress
 from kerf.engine.study.usage.history import SHARD_NAME
 from kerf.errors import DecodeError
 from kerf.kube.resources import Resource

@@ -1,20 +1,31 @@
-"""Examples at the end of a command's help, as kubectl has them: what is asked, and the line to type."""
+"""A command of the program: its flags, `--color`, and examples at the end of its help, as kubectl has them.
+
+An example is what is asked, and the line to type.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from kerf.cli.output.screen import colour_option, look
+
 Examples = Sequence[tuple[str, str]]
 """What is asked, and the line of a shell that asks it of `kerf`."""
 
 
 class ExampleCommand(click.Command):
-    """A command whose help ends with examples."""
+    """A command whose help ends with examples, and which knows what it prints on."""
 
     def __init__(self, *arguments: Any, examples: Examples = (), **given: Any) -> None:
         super().__init__(*arguments, **given)
         self.examples = tuple(examples)
+        self.params.append(colour_option())
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Finds out what it prints on, then runs."""
+        look(ctx)
+        return super().invoke(ctx)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The examples, each line as it is, by the name under which the program was called."""

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from kerf.cli.examples import ExampleCommand
-from kerf.cli.inputs.options import input_options, node_option, output_option
+from kerf.cli.inputs.options import input_options, node_names, node_option, order_option, output_option
 
 
 @click.command(
@@ -19,9 +19,11 @@ from kerf.cli.inputs.options import input_options, node_option, output_option
         ("The cards of a dump, with their ids", "kerf gpus -f dump.yaml -o wide"),
     ),
 )
+@node_names
 @input_options
 @node_option
 @output_option
+@order_option
 def gpus(**flags: Any) -> int:
     """Each physical GPU, what is used of it, and who holds it."""
     from kerf.cli.inventory import show_gpus

@@ -1,13 +1,17 @@
 """`kerf gpus` and `kerf nodes`: what is there, card by card and node by node."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kerf.cli.cards import Card, Holder, cards_of
 from kerf.cli.exits import DONE
 from kerf.cli.inputs.input import ReadInput, Source, read_input
+from kerf.cli.inputs.naming import Wanted
 from kerf.cli.inputs.selectors import parse_selector
+from kerf.cli.inputs.wanted import key_of
+from kerf.cli.output.screen import Screen, current
+from kerf.cli.output.written import in_order
 from kerf.cli.plan.json import API_VERSION, Json, cards_number
 from kerf.cli.render import counted, emit, table
 from kerf.cli.stages import age_text, stage_of
@@ -16,11 +20,18 @@ from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.snapshot import ClusterNode
 
+if TYPE_CHECKING:
+    from kerf.cli.fill import NodeLine
+
+_ENOUGH = 60
+"""Columns from which bars have room beside their figures."""
+
 
 def show_gpus(flags: dict[str, Any]) -> int:
-    """Print each GPU and its holders; the exit code."""
-    read = _selected(read_input(Source.of(flags)), flags["selector"])
+    """Print each GPU and its holders; the exit code. Raises ObjectNotFound for a node that is not there."""
+    read = _selected(read_input(Source.of(flags)), flags)
     cards = [(node, card) for node in read.snapshot.nodes for card in cards_of(node, read.snapshot)]
+    cards = in_order(cards, lambda card: _card_object(*card), flags["sort_by"])
     is_wide = flags["output"] == "wide"
     data = {"apiVersion": API_VERSION, "kind": "GPUInventory", "items": [_card_object(*card) for card in cards]}
     emit(flags["output"], lambda: data, lambda: _card_lines(cards, read.place, is_wide))
@@ -28,18 +39,26 @@ def show_gpus(flags: dict[str, Any]) -> int:
 
 
 def show_nodes(flags: dict[str, Any]) -> int:
-    """Print each node and the sum of their prices; the exit code."""
-    read = _selected(read_input(Source.of(flags)), flags["selector"])
-    items = [_node_object(node, read) for node in read.snapshot.nodes]
+    """Print each node and the sum of their prices; the exit code. Raises ObjectNotFound for one that is not there."""
+    read = _selected(read_input(Source.of(flags)), flags)
+    nodes = in_order(read.snapshot.nodes, lambda node: _node_object(node, read), flags["sort_by"])
+    read = replace(read, snapshot=replace(read.snapshot, nodes=tuple(nodes)))
+    items = [_node_object(node, read) for node in nodes]
     data = {"apiVersion": API_VERSION, "kind": "NodeInventory", "currency": read.market.currency, "items": items}
     emit(flags["output"], lambda: data, lambda: _node_lines(read, flags["output"] == "wide"))
     return DONE
 
 
-def _selected(read: ReadInput, selector: str) -> ReadInput:
-    asked = parse_selector(selector)
-    meant = tuple(node for node in read.snapshot.nodes if asked.unsatisfied_by(node.labels) is None)
-    return replace(read, snapshot=replace(read.snapshot, nodes=meant))
+def _selected(read: ReadInput, flags: dict[str, Any]) -> ReadInput:
+    """Only the nodes with the labels of -l, and of those the ones that are named, in the order of their names."""
+    asked = parse_selector(flags["selector"])
+    meant = [node for node in read.snapshot.nodes if asked.unsatisfied_by(node.labels) is None]
+    names = [name.rpartition("/")[2] for name in flags["names"]]
+    if names:
+        known = {each.name: node for node in meant for each in (node.node, node.claim) if each is not None}
+        found = [known[key_of(Wanted("node", name), known, read)] for name in names]
+        meant = list({node.name: node for node in found}.values())
+    return replace(read, snapshot=replace(read.snapshot, nodes=tuple(meant)))
 
 
 def pool_of(node: ClusterNode) -> str:
@@ -73,10 +92,20 @@ def card_object(card: Card) -> Json:
     }
 
 
-def _card_lines(cards: Iterable[tuple[ClusterNode, Card]], place: str, is_wide: bool) -> list[str]:
-    rows = [_card_row(node, card, is_wide) for node, card in cards]
-    if not rows:
+def _is_drawn(screen: Screen, is_wide: bool) -> bool:
+    """Whether bars take the place of the table; they need some room."""
+    return screen.is_drawn and screen.has_headers and not is_wide and (screen.width or _ENOUGH) >= _ENOUGH
+
+
+def _card_lines(cards: Iterable[tuple[ClusterNode, Card]], place: str, is_wide: bool) -> Sequence[str]:
+    cards, screen = list(cards), current()
+    if not cards:
         return [f"no GPU in the {place}"]
+    if _is_drawn(screen, is_wide):
+        from kerf.cli.cardpictures import pictures
+
+        return list(pictures([(pool_of(node), card) for node, card in cards], screen))
+    rows = [_card_row(node, card, is_wide) for node, card in cards]
     wide = ("NODEPOOL", "ID", "HEALTHY") if is_wide else ()
     return table(("NODE", "INDEX", "MODEL", "MEMORY", "USED", "CORES", "SLOTS", *wide, "HOLDERS"), rows)
 
@@ -123,15 +152,31 @@ def created_s(node: ClusterNode) -> float:
     return node.node.created_s if node.node is not None else 0
 
 
-def _node_lines(read: ReadInput, is_wide: bool) -> list[str]:
-    rows = [_node_row(node, read, is_wide) for node in read.snapshot.nodes]
-    if not rows:
+def _node_lines(read: ReadInput, is_wide: bool) -> Sequence[str]:
+    nodes, screen, money = read.snapshot.nodes, current(), f"{read.market.currency}/H"
+    if not nodes:
         return [f"no node in the {read.place}"]
-    wide = ("NODECLAIM",) if is_wide else ()
-    money = f"{read.market.currency}/H"
-    headers = ("NODE", *wide, "NODEPOOL", "TYPE", "CAPACITY", "ZONE", "STAGE", "AGE", "GPUS", "PODS", money)
-    total = sum(present_price(node, read.world.supply) for node in read.snapshot.nodes)
-    return [*table(headers, rows), "", f"{counted(len(rows), 'node')}, {price_text(total)} {read.market.currency}/h"]
+    if _is_drawn(screen, is_wide):
+        from kerf.cli.fill import fill_lines
+
+        others = ("PODS", "AGE", "TYPE", "NODEPOOL", "CAPACITY", "ZONE")
+        table_lines: Sequence[str] = fill_lines([_filled(node, read) for node in nodes], money, others, screen)
+    else:
+        wide = ("NODECLAIM",) if is_wide else ()
+        headers = ("NODE", *wide, "NODEPOOL", "TYPE", "CAPACITY", "ZONE", "STAGE", "AGE", "GPUS", "PODS", money)
+        table_lines = table(headers, (_node_row(node, read, is_wide) for node in nodes))
+    if not screen.has_headers:
+        return table_lines
+    total = sum(present_price(node, read.world.supply) for node in nodes)
+    return [*table_lines, "", f"{counted(len(nodes), 'node')}, {price_text(total)} {read.market.currency}/h"]
+
+
+def _filled(node: ClusterNode, read: ReadInput) -> "NodeLine":
+    """The node as a terminal shows it: the cells of its row, and how full it is."""
+    from kerf.cli.fill import NodeLine, fill_of
+
+    name, pool, kind, capacity, zone, stage, age, _, pods, price = _node_row(node, read, is_wide=False)
+    return NodeLine(name, stage, fill_of(node), price, (pods, age, kind, pool, capacity, zone))
 
 
 def _node_row(node: ClusterNode, read: ReadInput, is_wide: bool) -> tuple[str, ...]:

@@ -28,11 +28,14 @@ COMMANDS = {
     "migrate": "Retired kinds (Provisioner, AWSNodeTemplate, v1beta1) to those of today, with a report.",
     "gpus": "Each physical GPU, what is used of it, and who holds it.",
     "nodes": "Each node, what it costs, and how far it has come.",
+    "top": "How full nodes and cards are and what they cost, again and again.",
     "shadow": "What another autoscaler bought, beside what Kerf would buy for the same pods.",
     "advise": "What to ask for instead, from what was used; printed with its evidence, never applied.",
+    "doctor": "Whether everything is there that Kerf needs, and what to do where it is not.",
     "run": "The controllers, in a cluster.",
     "manifests": "What to apply to a cluster: CRDs, roles, Deployment.",
     "aws": "What an AWS account needs before Kerf acts in it: policies, roles, the queue of interruptions.",
+    "manpage": "The manual page, for man.",
     "completion": "The script by which bash, zsh or fish completes kerf.",
 }
 """Commands with their one-line help, in the order of the help text."""
@@ -43,6 +46,7 @@ _MODULES = {
     "explain": "explain.command",
     "lint": "lint.command",
     "advise": "advise.command",
+    "doctor": "doctor.command",
     "run": "run.command",
     "hami-extender": "hami_extender",
 }

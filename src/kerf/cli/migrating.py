@@ -17,10 +17,11 @@ from kerf.catalog.aws_types import AwsRow
 from kerf.catalog.select import AWS
 from kerf.cli.echo import echo
 from kerf.cli.exits import DONE, LOOK
-from kerf.cli.inputs.input import progress
 from kerf.cli.inputs.retired import read_retired
+from kerf.cli.output.screen import PIPE
 from kerf.cli.plan.json import API_VERSION, Json
-from kerf.cli.render import counted, table
+from kerf.cli.progress import progress
+from kerf.cli.render import counted, table_rows
 from kerf.errors import InputError
 from kerf.manifests.migrate.migration import Migration
 from kerf.manifests.migrate.migration import migrate as migrated
@@ -137,10 +138,10 @@ def _lines(made: Migration) -> Iterator[str]:
 def _object_lines(subject: str, rows: tuple[FieldChange, ...]) -> Iterator[str]:
     targets = list(dict.fromkeys(row.target for row in rows if row.target))
     yield f"{subject} -> {', '.join(targets) if targets else 'nothing'}"
-    head, *lines = table(("PLACE", "FIELD", "OUTCOME", "NOW", "WHY"), (_cells(row) for row in rows), indent="  ")
-    yield head
-    for row, line in zip(rows, lines, strict=True):
-        yield line
+    head, *body = table_rows(("PLACE", "FIELD", "OUTCOME", "NOW", "WHY"), (_cells(row) for row in rows), "  ", PIPE)
+    yield from head
+    for row, lines in zip(rows, body, strict=True):
+        yield from lines
         if row.hint:
             yield f"    {'hint' if row.needs_look else 'note'}: {row.hint}"
 

@@ -9,19 +9,23 @@ from typing import Any
 import click
 
 from kerf.cli.examples import ExampleCommand
-from kerf.cli.inputs.options import input_options, node_option, output_option
+from kerf.cli.inputs.options import input_options, node_names, node_option, order_option, output_option
 
 
 @click.command(
     cls=ExampleCommand,
     examples=(
         ("Each node of the cluster and what it costs", "kerf nodes"),
+        ("The dearest node last", "kerf nodes -f cluster.yaml --sort-by .perHour"),
+        ("Names and prices for a script", "kerf nodes -f cluster.yaml -o custom-columns=NODE:.node,PRICE:.perHour"),
         ("The nodes of one NodePool, from files", "kerf nodes -f cluster.yaml -l karpenter.sh/nodepool=batch"),
     ),
 )
+@node_names
 @input_options
 @node_option
 @output_option
+@order_option
 def nodes(**flags: Any) -> int:
     """Each node, what it costs, and how far it has come."""
     from kerf.cli.inventory import show_nodes

@@ -1,43 +1,104 @@
-"""Plain text: tables without colour or lines, the same bytes on a terminal and in a pipe."""
+"""What commands print: the form of `-o`, or lines of text; the same bytes in every pipe, fitted on a terminal."""
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import yaml
 
-from kerf.cli.echo import echo
+from kerf.cli.echo import echo, echo_styled
+from kerf.cli.output.forms import JSONPATH, NAME, is_of_fields
+from kerf.cli.output.screen import Screen, current
 from kerf.model.plan import Patch
+from kerf.model.printable import printable
 
 _IN_PLACE = ("NodePool", "Deployment", "StatefulSet", "ReplicaSet", "CronJob")
 """Kinds whose change takes effect; a Pod and a Job's template cannot be changed, only made anew."""
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], indent: str = "") -> list[str]:
-    """Lines of a table: upper-case headers, two spaces between columns, nothing after the last."""
-    lines = [tuple(headers), *map(tuple, rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(headers))]
+    """Lines of a table: upper-case headers, two spaces between columns, nothing after the last.
+
+    Without headers where `--no-headers` is given. On a terminal it fits the width, and a row may be several lines.
+    """
+    return [line for lines in table_rows(headers, rows, indent) for line in lines]
+
+
+def table_rows(
+    headers: Sequence[str], rows: Iterable[Sequence[str]], indent: str = "", on: Screen | None = None
+) -> list[list[str]]:
+    """The same with the lines of each row together, those of the headers first. `on`: another screen."""
+    body, screen = list(map(tuple, rows)), on or current()
+    if screen.width is not None or screen.has_colour:
+        from kerf.cli.output.tables import Fitted
+
+        return [list(lines) for lines in Fitted(headers, body, indent, screen, is_styled=False).lines()]
+    all_rows = [tuple(headers), *body] if screen.has_headers else body
+    widths = [max((len(row[column]) for row in all_rows), default=0) for column in range(len(headers))]
     return [
-        (indent + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))).rstrip()
-        for line in lines
+        [(indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip()]
+        for row in all_rows
     ]
 
 
 def emit(output: str, data: Callable[[], Mapping[str, Any]], text: Callable[[], Iterable[str]]) -> None:
-    """Write what `data` gives as JSON or YAML, or the lines of `text`, to stdout; the other is not computed."""
+    """Write what `data` gives in the form of `-o`, or the lines of `text`, to stdout; the other is not computed.
+
+    Raises InputError for a form that does not fit.
+    """
     if output in ("json", "yaml"):
-        encoded = msgspec.json.format(msgspec.json.encode(data()), indent=2).decode()
+        encoded = _encoded(data())
         echo(encoded if output == "json" else _yaml(encoded), nl=output == "json")
+    elif is_of_fields(output):
+        from kerf.cli.output.written import columns, names, templated
+
+        # As JSON has it: texts, lists and objects, and nothing that only looks like one.
+        found = json.loads(_encoded(data()))
+        if output == NAME:
+            echo("\n".join(names(found)), nl=bool(names(found)))
+        elif output.startswith(JSONPATH):
+            echo(templated(output, found), nl=False)
+        else:
+            echo("\n".join(table(*columns(output, found))))
+    else:
+        show_lines(text())
+
+
+def show_lines(lines: Iterable[str]) -> None:
+    """Print lines of text: as they are into a pipe; on a terminal they fit its width and have its colour."""
+    screen = current()
+    if screen.width is None and not screen.has_colour:
+        echo("\n".join(lines))
         return
-    echo("\n".join(text()))
+    from kerf.cli.output.tables import Shown, fitted_line
+
+    safe = (line if isinstance(line, Shown) else part for line in lines for part in _parts(line))
+    echo_styled("\n".join(each for line in safe for each in fitted_line(line, screen)))
+
+
+def _parts(line: str) -> list[str]:
+    """A line as what is printed: escaped, and cut where it has ends of lines."""
+    return [line] if not line else printable(line).split("\n")
+
+
+def _encoded(data: Mapping[str, Any]) -> str:
+    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
 
 
 def _yaml(encoded: str) -> str:
     # Read back from JSON, so that equal lists are not written as one list and references to it.
     written: str = yaml.safe_dump(json.loads(encoded), sort_keys=False, allow_unicode=True, width=10_000)
     return written
+
+
+def apart(texts: Iterable[Iterable[str]]) -> Iterator[str]:
+    """The lines of several texts, with an empty line between them."""
+    for number, lines in enumerate(texts):
+        if number:
+            yield ""
+        yield from lines
 
 
 def counted(number: int, noun: str) -> str:

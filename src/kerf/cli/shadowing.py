@@ -11,10 +11,11 @@ import msgspec
 
 from kerf.cli.echo import echo
 from kerf.cli.exits import DONE
-from kerf.cli.inputs.input import ReadInput, Source, progress, read_input
+from kerf.cli.inputs.input import ReadInput, Source, read_input
 from kerf.cli.inputs.leader import NoLeader, ShadowFleet, ShadowReport, ask_leader
 from kerf.cli.inputs.leaderflags import LeaderFlags
 from kerf.cli.plan.json import API_VERSION, Json
+from kerf.cli.progress import progress
 from kerf.cli.render import counted, emit, table
 from kerf.cli.run.decisions import fleet_object
 from kerf.engine.options import Options
@@ -31,7 +32,7 @@ def show(flags: dict[str, Any]) -> int:
     source = Source.of(flags)
     read = read_input(source)
     nodes = frozenset(node.name for node in read.snapshot.nodes if node.claim is not None)
-    with progress(f"planning the pods of {counted(len(nodes), 'node')}"):
+    with progress(f"planning the pods of {counted(len(nodes), 'node')}", 0.3 + 0.01 * len(nodes)):
         made = refit(read.world, nodes, Options(flags["strategy"], with_bound=False))
     seen = None if source.files and not leader.url else _seen(source, leader)
     emit(flags["output"], lambda: _object(made, seen, read), lambda: _lines(made, seen, read))

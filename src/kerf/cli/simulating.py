@@ -1,12 +1,12 @@
 """What `kerf simulate` does: it runs scenarios in virtual time, and prints their reports."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kerf.cli.echo import echo, write_file
 from kerf.cli.exits import DONE, LOOK
-from kerf.cli.inputs.input import progress
 from kerf.cli.plan.json import API_VERSION, Json
+from kerf.cli.progress import progress
 from kerf.cli.render import counted, emit, table
 from kerf.model.instancetypes import price_text
 from kerf.sim.course.report import CheckedExpectation, Replayed, SimulationReport, Totals, offset_text
@@ -49,22 +49,8 @@ def _data(reports: Sequence[SimulationReport]) -> Json:
 
 
 def _report(scenario: Scenario) -> SimulationReport:
-    with progress(f"simulating {scenario.name}") as say:
-        return run(scenario, progress=_percentages(scenario.duration_s, say))
-
-
-def _percentages(duration_s: int, say: Callable[[str], None]) -> Callable[[float], None]:
-    """Tells each whole percent once, however many events there are."""
-    shown = -1
-
-    def tell(at_s: float) -> None:
-        nonlocal shown
-        percent = int(100 * at_s / duration_s) if duration_s else 100
-        if percent != shown:
-            shown = percent
-            say(f"{percent} %")
-
-    return tell
+    with progress(f"simulating {scenario.name}") as meter:
+        return run(scenario, progress=lambda at_s: meter.tell(at_s / scenario.duration_s if scenario.duration_s else 1))
 
 
 def _needs_look(report: SimulationReport) -> bool:

@@ -11,9 +11,9 @@ import msgspec
 
 from kerf.cli.echo import echo, write_file
 from kerf.cli.exits import DONE, FAILED
-from kerf.cli.inputs.input import progress
 from kerf.cli.plan.json import API_VERSION, Json
-from kerf.cli.render import counted, table
+from kerf.cli.progress import progress
+from kerf.cli.render import counted, show_lines, table
 from kerf.errors import KerfError
 from kerf.sim.sweep.axes import Sweep, read_sweep
 from kerf.sim.sweep.cells import SweepCell
@@ -38,7 +38,7 @@ def show(axes: str, flags: dict[str, Any]) -> int:
     elif output == "csv":
         echo(_csv(runs), nl=False)
     else:
-        echo("\n".join(_lines(made.name, groups)))
+        show_lines(_lines(made.name, groups))
     for cell, error in failed:
         echo(f"error: {_shown(cell)}: {error}", err=True)
     return FAILED if failed else DONE
@@ -50,13 +50,13 @@ def _run(made: Sweep, kept: Results, workers: int | None, scheduler: str | None)
     left = list({cell.digest: cell for cell in made.cells if kept.of(cell) is None}.values())
     failed: dict[str, KerfError] = {}
     if left:
-        with progress(f"{made.name}: {counted(len(left), 'run')}") as say:
+        with progress(f"{made.name}: {counted(len(left), 'run')}") as meter:
             for number, (cell, outcome) in enumerate(_outcomes(left, workers, scheduler), 1):
                 if isinstance(outcome, KerfError):
                     failed[cell.digest] = outcome
                 else:
                     kept.keep(cell, outcome)
-                say(f"{number} of {len(left)}")
+                meter.tell(number / len(left))
     return [(cell, failed[cell.digest]) for cell in made.cells if cell.digest in failed]
 
 

@@ -113,8 +113,13 @@ def _object(body: bytes, path: str) -> dict[str, Any]:
         raise Unsuitable(f"no Kubernetes API: {path}: expected an object in JSON, got {brief(got)}") from error
 
 
-async def _permitted(client: KubeClient, needed: Iterable[tuple[Access, str]]) -> list[str]:
-    """What works less well without a permission. Raises Unsuitable for those that nothing works without."""
+async def serves(client: KubeClient, resource: Resource) -> bool:
+    """Whether the server has the kind, in the version that is read. Raises ApiError."""
+    return await _serves(client, resource.root, resource)
+
+
+async def lacking(client: KubeClient, needed: Iterable[tuple[Access, str]]) -> list[tuple[Access, str]]:
+    """The accesses that the server would refuse us, each in its namespace. Raises ApiError."""
     asking = asyncio.Semaphore(_AT_ONCE)
 
     async def ask(access: Access, namespace: str) -> tuple[Access, str] | None:
@@ -124,7 +129,12 @@ async def _permitted(client: KubeClient, needed: Iterable[tuple[Access, str]]) -
         return None if status.get("allowed") else (access, namespace)
 
     answers = await asyncio.gather(*(ask(*each) for each in sorted(set(needed))))
-    denied_all = [each for each in answers if each is not None]
+    return [each for each in answers if each is not None]
+
+
+async def _permitted(client: KubeClient, needed: Iterable[tuple[Access, str]]) -> list[str]:
+    """What works less well without a permission. Raises Unsuitable for those that nothing works without."""
+    denied_all = await lacking(client, needed)
     refining = {
         what: [each for each in denied_all if each[0].resource in resources] for what, resources in _REFINING.items()
     }

@@ -8,7 +8,7 @@ without pods is left out with a warning. What a pool or a provider says is wrong
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
@@ -62,6 +62,8 @@ _OF_TENANTS = frozenset(kinds.WORKLOADS) | {
     "StorageClass",
 }
 """Kinds of which a server refuses one object, and the others are planned."""
+_TOLD_EVERY = 256
+"""Documents after which it is said how far it is."""
 
 
 @dataclass
@@ -77,15 +79,25 @@ class _Collected:
     newest_s: float = 0
 
 
-def decode(documents: Documents, now_s: float | None = None, *, skips_broken: bool = False) -> Decoded:
+def decode(
+    documents: Documents,
+    now_s: float | None = None,
+    *,
+    skips_broken: bool = False,
+    tell: Callable[[float], None] | None = None,
+) -> Decoded:
     """All documents as model values; with `skips_broken` those that cannot be decoded become warnings.
+
+    `tell` is told now and then how much is done, 0 to 1.
 
     Objects that state no creation time are as new as `now_s`, by default the newest instant of the input. Raises
     DecodeErrors with every error of every document, but not of new objects of tenants that no server would take.
     """
     collected = _Collected()
     admission = _admission(documents)
-    for entry in documents.entries:
+    for number, entry in enumerate(documents.entries):
+        if tell is not None and number % _TOLD_EVERY == 0:
+            tell(number / len(documents.entries))
         if isinstance(entry, InputError):
             collected.errors.append(entry)
             continue

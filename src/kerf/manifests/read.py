@@ -6,7 +6,7 @@ and errors are kept beside the documents until decode reports all of them.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -48,13 +48,21 @@ class Documents(Large):
         return cls(tuple(entry for part in several for entry in part.entries))
 
 
-def read_documents(paths: Sequence[str], stdin: TextIO, *, recursive: bool = False) -> Documents:
+def read_documents(
+    paths: Sequence[str], stdin: TextIO, *, recursive: bool = False, tell: Callable[[float], None] | None = None
+) -> Documents:
     """Every document of the files, directories and `-` in `paths`, in that order.
 
     A directory gives its `*.yaml`, `*.yml`, `*.json` by name; its subdirectories' too when `recursive`. What cannot be
-    read or parsed is in `errors`, and decode raises it together with what it finds itself.
+    read or parsed is in `errors`, and decode raises it together with what it finds itself. `tell` is told after each
+    path how much is done, 0 to 1.
     """
-    return Documents.joined(_read(path, stdin, recursive) for path in paths)
+    found = []
+    for number, path in enumerate(paths, 1):
+        found.append(_read(path, stdin, recursive))
+        if tell is not None:
+            tell(number / len(paths))
+    return Documents.joined(found)
 
 
 def parse(text: str, name: str = "input") -> Documents:

@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from kerf.cli.examples import ExampleCommand
-from kerf.cli.inputs.naming import WORKLOADS, parsed, wanted_objects
-from kerf.cli.inputs.options import input_options, output_option, pod_options
+from kerf.cli.inputs.knownnames import propose_names, propose_objects
+from kerf.cli.inputs.naming import WORKLOADS, wanted_objects
+from kerf.cli.inputs.options import input_options, order_option, output_option, pod_options
 
 COMMANDS = {
     "requests": "Requests for a workload, from what its pods used: a table with the evidence, and a patch.",
@@ -44,8 +45,16 @@ def advise() -> None:
         ("The patch alone", "kerf advise requests job/dagster-run -f cluster.yaml -f usage.yaml --patch"),
     ),
 )
-@click.argument("workload", metavar="KIND/NAME")
-@click.option("-n", "--namespace", metavar="NAMESPACE", help="The workload's namespace.")
+@click.argument(
+    "workload", nargs=-1, required=True, metavar="KIND/NAME...", shell_complete=propose_objects(_KINDS, "workload")
+)
+@click.option(
+    "-n",
+    "--namespace",
+    metavar="NAMESPACE",
+    shell_complete=propose_names("namespace"),
+    help="The workload's namespace.",
+)
 @click.option("--patch", "is_patch", is_flag=True, help="Print the patch alone, for kubectl patch --patch-file.")
 @click.option("--prometheus", metavar="URL", help="Ask this server for a longer history.")
 @click.option("--prometheus-token-file", "token_file", metavar="FILE", help="A bearer token for it.")
@@ -54,15 +63,17 @@ def advise() -> None:
 )
 @input_options
 @output_option
-def requests(workload: str, **flags: Any) -> int:
+def requests(workload: tuple[str, ...], **flags: Any) -> int:
     """Requests for a workload, from what its pods used: the evidence, and a patch that nothing applies.
 
     KIND is pod, deployment, statefulset, replicaset, job or cronjob. Exit code 0; 3 when nothing is known of its use; 1
     when there is no such workload.
     """
-    wanted = parsed(workload, flags.pop("namespace"))
-    if wanted.kind not in _KINDS:
-        raise click.UsageError(f"{workload}: expected one of {', '.join(_KINDS)}, then /NAME")
+    wanted = wanted_objects(workload, flags.pop("namespace"))
+    if any(one.kind not in _KINDS for one in wanted):
+        raise click.UsageError(f"{' '.join(workload)}: expected one of {', '.join(_KINDS)}, then /NAME")
+    if len(wanted) > 1 and flags["is_patch"]:
+        raise click.UsageError(f"--patch prints the patch of one workload, got {len(wanted)}")
     from kerf.cli.advise.requests import show
 
     return show(wanted, flags)
@@ -94,14 +105,14 @@ def per_node(jobs: int, **flags: Any) -> int:
     cls=ExampleCommand,
     examples=(("Limits of a NodePool against use", "kerf advise pool gpu-pool-1 -f pool.yaml -f workload.yaml"),),
 )
-@click.argument("name", metavar="NAME")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=propose_names("nodepool"))
 @input_options
 @output_option
-def pool(name: str, **flags: Any) -> int:
+def pool(names: tuple[str, ...], **flags: Any) -> int:
     """A NodePool's limits against use, what they would cost when filled, and types that serve no pod."""
     from kerf.cli.advise.pool import show
 
-    return show(name, flags)
+    return show(names, flags)
 
 
 @advise.command(
@@ -114,10 +125,11 @@ def pool(name: str, **flags: Any) -> int:
         ),
     ),
 )
-@click.argument("workloads", nargs=-1, metavar="[KIND/NAME]...")
+@click.argument("workloads", nargs=-1, metavar="[KIND/NAME]...", shell_complete=propose_objects(WORKLOADS, "workloads"))
 @input_options
 @pod_options
 @output_option
+@order_option
 def instance_types(workloads: tuple[str, ...], **flags: Any) -> int:
     """What pods would cost on each family of instance types, the cheapest first.
 

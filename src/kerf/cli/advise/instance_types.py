@@ -5,11 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 from kerf.cli.exits import DONE, LOOK, ObjectNotFound
-from kerf.cli.inputs.input import ReadInput, Source, is_meant, progress, read_input
+from kerf.cli.inputs.input import ReadInput, Source, is_meant, read_input
 from kerf.cli.inputs.naming import Wanted
 from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.inputs.wanted import pods_of, workload_of
+from kerf.cli.output.written import in_order
 from kerf.cli.plan.json import API_VERSION, Json
+from kerf.cli.progress import progress
 from kerf.cli.render import counted, emit, table
 from kerf.engine.study.sizing.families import FamilyCost, cost_today, costs_by_family
 from kerf.model.instancetypes import price_number, price_text
@@ -30,10 +32,10 @@ def show(asked: Sequence[Wanted], namespace: str | None, flags: dict[str, Any]) 
             raise ObjectNotFound(f"no pod of the {read.place} has these labels")
     else:
         pods = [pod for pod in read.snapshot.pending if namespace in (None, pod.namespace)]
-    with progress(f"comparing families for {counted(len(pods), 'pod')}"):
+    with progress(f"comparing families for {counted(len(pods), 'pod')}", 1 + 0.001 * len(pods)):
         new = _as_new(pods)
         today = cost_today(new, read.world)
-        found = costs_by_family(new, read.world)
+        found = in_order(costs_by_family(new, read.world), _object, flags["sort_by"])
     data = {
         "apiVersion": API_VERSION,
         "kind": "FamilyCosts",

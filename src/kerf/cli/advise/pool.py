@@ -5,11 +5,11 @@ from typing import Any
 
 from kerf.cli.exits import DONE
 from kerf.cli.inputs.input import Source, read_input
-from kerf.cli.inputs.naming import Wanted
+from kerf.cli.inputs.naming import Wanted, kind_of
 from kerf.cli.inputs.wanted import key_of
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.plan.planning import decided
-from kerf.cli.render import counted, emit, some, table
+from kerf.cli.render import apart, counted, emit, some, table
 from kerf.engine.options import Options
 from kerf.engine.study.sizing.pools import Filled, LimitReview, PoolReview, TypeReview, reviewed
 from kerf.model.instancetypes import price_number, price_text
@@ -20,15 +20,22 @@ _FAR = 4
 _MOST_NAMED = 5
 
 
-def show(name: str, flags: dict[str, Any]) -> int:
-    """Print the review of a NodePool; the exit code. Raises ObjectNotFound."""
+def show(names: Sequence[str], flags: dict[str, Any]) -> int:
+    """Print the review of each NodePool; the exit code. Raises ObjectNotFound."""
+    names = names[1:] if len(names) > 1 and kind_of(names[0]) == "nodepool" else names
     read = read_input(Source.of(flags), with_usage=True)
     pools = {each.name: each for each in read.snapshot.node_pools}
-    found = pools[key_of(Wanted("nodepool", name.removeprefix("nodepool/")), pools, read)]
+    found = [pools[key_of(Wanted("nodepool", name.rpartition("/")[2]), pools, read)] for name in names]
     _, plan = decided(read, Options(with_bound=False))
-    review = reviewed(found, plan, read.world, read.usage)
+    reviews = [reviewed(pool, plan, read.world, read.usage) for pool in found]
     currency = read.market.currency
-    emit(flags["output"], lambda: _object(review, currency), lambda: _lines(review, currency))
+    items = [_object(review, currency) for review in reviews]
+    several = {"apiVersion": API_VERSION, "kind": "PoolAdviceList", "items": items}
+    emit(
+        flags["output"],
+        lambda: several if len(items) > 1 else items[0],
+        lambda: apart(_lines(review, currency) for review in reviews),
+    )
     return DONE
 
 

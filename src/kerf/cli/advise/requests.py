@@ -14,7 +14,7 @@ from kerf.cli.inputs.naming import Wanted
 from kerf.cli.inputs.prometheus import Prometheus
 from kerf.cli.inputs.wanted import key_of, pods_of, workload_of
 from kerf.cli.plan.json import API_VERSION, Json
-from kerf.cli.render import counted, emit, table
+from kerf.cli.render import apart, counted, emit, table
 from kerf.engine.study.usage.history import SHARD_NAME, History, WorkloadName, entries_of, history_of
 from kerf.engine.study.usage.overload import HIGH_PERCENT, node_loads
 from kerf.engine.study.usage.requests import (
@@ -61,11 +61,36 @@ class _Asked:
     config: HamiConfig
 
 
-def show(wanted: Wanted, flags: dict[str, Any]) -> int:
-    """Print the advice for a workload, or its patch alone; the exit code. Raises ObjectNotFound."""
+@dataclass(frozen=True)
+class _Advice:
+    """What is advised for one workload, and from what."""
+
+    asked: _Asked
+    history: History
+    rows: tuple[Recommendation, ...]
+    patch: Json
+
+    @property
+    def is_known(self) -> bool:
+        return any(row.advised is not None for row in self.rows)
+
+
+def show(wanted: Sequence[Wanted], flags: dict[str, Any]) -> int:
+    """Print the advice for workloads, or the patch of one alone; the exit code. Raises ObjectNotFound."""
     is_patch, output = flags.pop("is_patch"), flags.pop("output")
     prometheus = {key: flags.pop(key) for key in ("prometheus", "token_file", "days")}
     read = read_input(Source.of(flags), with_usage=True, with_history=True)
+    found = [_advice(read, one, prometheus) for one in wanted]
+    if is_patch:
+        _print_patch(found[0])
+    else:
+        items = [_object(each) for each in found]
+        several = {"apiVersion": API_VERSION, "kind": "RequestsAdviceList", "items": items}
+        emit(output, lambda: several if len(items) > 1 else items[0], lambda: apart(map(_lines, found)))
+    return DONE if all(each.is_known for each in found) else LOOK
+
+
+def _advice(read: ReadInput, wanted: Wanted, prometheus: Mapping[str, Any]) -> _Advice:
     asked = _found(read, wanted)
     gpu_memory = gpu_memory_of(asked.containers, asked.config)
     history = asked.history
@@ -74,18 +99,16 @@ def show(wanted: Wanted, flags: dict[str, Any]) -> int:
         server = Prometheus.of(prometheus["prometheus"], prometheus["days"], now_s, prometheus["token_file"])
         history = history.merged(server.history(asked.name, gpu_memory, asked.config.memory_factor))
     rows = advised_requests(history, asked.containers, gpu_memory)
-    patch = requests_patch(asked.name.kind, rows, asked.containers, asked.config)
-    is_known = any(row.advised is not None for row in rows)
-    if is_patch:
-        for line in _doubts(asked, history) if is_known else ():
-            echo(f"note: {line}", err=True)
-        if is_known:
-            echo(_yaml(patch), nl=False)
-        else:
-            echo(_unknown(asked), err=True)
-    else:
-        emit(output, lambda: _object(asked, history, rows, patch), lambda: _lines(asked, history, rows, patch))
-    return DONE if is_known else LOOK
+    return _Advice(asked, history, rows, requests_patch(asked.name.kind, rows, asked.containers, asked.config))
+
+
+def _print_patch(advice: _Advice) -> None:
+    if not advice.is_known:
+        echo(_unknown(advice.asked), err=True)
+        return
+    for line in _doubts(advice.asked, advice.history):
+        echo(f"note: {line}", err=True)
+    echo(_yaml(advice.patch), nl=False)
 
 
 def _found(read: ReadInput, wanted: Wanted) -> _Asked:
@@ -142,8 +165,9 @@ def _unknown(asked: _Asked) -> str:
     return f"{_title(asked)}: no advice, because nothing is known of what its containers used"
 
 
-def _lines(asked: _Asked, history: History, rows: tuple[Recommendation, ...], patch: Json) -> Iterator[str]:
-    if all(row.advised is None for row in rows):
+def _lines(advice: _Advice) -> Iterator[str]:
+    asked, history, rows, patch = advice.asked, advice.history, advice.rows, advice.patch
+    if not advice.is_known:
         yield _unknown(asked)
         yield "hint: give samples (kubectl get podmetrics -A -o yaml) or --prometheus URL, or let kerf run collect them"
         return
@@ -196,8 +220,9 @@ def _text(row: Recommendation, amount: int) -> str:
     return f"{-(-amount // MIB)}Mi" if row.resource == MEMORY else quantity_text(row.resource, amount)
 
 
-def _object(asked: _Asked, history: History, rows: tuple[Recommendation, ...], patch: Json) -> Json:
-    is_known = any(row.advised is not None for row in rows)
+def _object(advice: _Advice) -> Json:
+    asked, history, rows, patch = advice.asked, advice.history, advice.rows, advice.patch
+    is_known = advice.is_known
     return {
         "apiVersion": API_VERSION,
         "kind": "RequestsAdvice",

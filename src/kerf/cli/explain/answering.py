@@ -12,17 +12,20 @@ from kerf.cli.explain.caveats import notes_beside
 from kerf.cli.explain.explanation import Explanation
 from kerf.cli.explain.nodeclasses import explain_node_classes
 from kerf.cli.explain.nodes import explain_node
-from kerf.cli.explain.pods import PodAnswers, explain_pods
+from kerf.cli.explain.pods import NEW_NODE, NO_PLACE, ON_NODE, PodAnswers, explain_pods
 from kerf.cli.explain.pools import explain_pool
 from kerf.cli.explain.requests import explain_request
+from kerf.cli.explain.waiting import explain_waiting
 from kerf.cli.explain.windows import explain_window
 from kerf.cli.explain.workloads import explain_selection, explain_workload
-from kerf.cli.inputs.input import ReadInput, Source, is_meant, progress, read_input
+from kerf.cli.inputs.input import ReadInput, Source, is_meant, read_input
 from kerf.cli.inputs.naming import KINDS, WORKLOADS, Wanted
 from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.inputs.wanted import key_of, pods_of, workload_of
+from kerf.cli.output.written import in_order
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.plan.planning import decided
+from kerf.cli.progress import progress
 from kerf.cli.render import emit
 from kerf.engine.options import Options
 from kerf.model.pods import Pod
@@ -32,20 +35,35 @@ _MACHINES = ("node", "nodeclaim")
 
 
 def show(wanted: Sequence[Wanted], namespace: str | None, flags: dict[str, Any]) -> int:
-    """Explain what is wanted and the pods that the selector names; the exit code. Raises ObjectNotFound."""
+    """Explain what is wanted and the pods that the selector names, or without both all that wait; the exit code.
+
+    Raises ObjectNotFound.
+    """
     asked = parse_selector(flags["selector"] or "")
+    is_of_all = not wanted and flags["selector"] is None
     with_usage = flags["selector"] is not None or any(one.kind in (*WORKLOADS, *_MACHINES) for one in wanted)
     read = read_input(Source.of(flags), with_usage=with_usage)
     policies = {"preferences": flags["preference_policy"], "min_values": flags["min_values_policy"]}
     options = Options(with_bound=False, **policies)
-    with progress("planning"):
+    with progress("planning", 0.5 + 0.0001 * len(read.snapshot.pending)):
         chosen = [pod for pod in read.pods if is_meant(pod, namespace, asked)] if flags["selector"] is not None else []
         meant = [pod for one in wanted for pod in _pods(one, read)] + chosen
-        answers = PodAnswers(read, *decided(read, options, {pod.key for pod in meant}))
+        hinted = (
+            {pod.key for pod in read.snapshot.pending if namespace in (None, pod.namespace)} if is_of_all else set()
+        )
+        answers = PodAnswers(read, *decided(read, options, {pod.key for pod in meant} | hinted))
         found = [_explained(one, answers) for one in wanted]
+        waiting: list[Pod] = []
+        if is_of_all:
+            waiting = _waiting(read, namespace, answers)
+            found = [explain_waiting(waiting, answers, namespace)]
+        found = in_order(found, lambda one: one.data, flags["sort_by"])
     notes = notes_beside(meant, _named(wanted), answers)
     data: Json = {"apiVersion": API_VERSION, "kind": "ExplanationList"}
     data["items"] = [one.data for one in found]
+    if is_of_all:
+        data["items"] = [one.data for one in explain_pods([pod.key for pod in waiting], answers)]
+        data["waiting"] = found[0].data
     if flags["selector"] is not None:
         if not chosen:
             raise ObjectNotFound(f"no pod of the {read.place} has these labels")
@@ -55,6 +73,12 @@ def show(wanted: Sequence[Wanted], namespace: str | None, flags: dict[str, Any])
     data["notes"] = notes
     emit(flags["output"], lambda: data, lambda: _lines(found, notes))
     return LOOK if any(one.needs_look for one in found) else DONE
+
+
+def _waiting(read: ReadInput, namespace: str | None, answers: PodAnswers) -> list[Pod]:
+    """The pods that a plan is made for."""
+    pending = [pod for pod in read.pods if pod.is_pending and namespace in (None, pod.namespace)]
+    return [pod for pod in pending if answers.verdict(pod) in (NEW_NODE, ON_NODE, NO_PLACE)]
 
 
 def _explained(wanted: Wanted, answers: PodAnswers) -> Explanation:

@@ -21,7 +21,7 @@ _MOST_PLACES = 10
 def explain_workload(workload: Workload, answers: PodAnswers) -> Explanation:
     """Its pods: how many run, go somewhere, or have no place; and how those stand that run."""
     pods = pods_of(workload, answers.read)
-    by_verdict = _by_verdict(pods, answers)
+    found = by_verdict(pods, answers)
     facts, said = standing_of(pods, answers.read)
     data: Json = {
         "kind": workload.kind,
@@ -33,7 +33,7 @@ def explain_workload(workload: Workload, answers: PodAnswers) -> Explanation:
         **facts,
     }
     title = f"{workload.kind} {workload.namespace}/{workload.name}"
-    lines = [f"{title}: {counted(len(pods), 'pod')}", *_summary(by_verdict, answers), *said]
+    lines = [f"{title}: {counted(len(pods), 'pod')}", *summary(found, answers), *said]
     if workload.cron_job is not None:
         facts, said = explain_runs(workload.cron_job, answers.read.snapshot)
         data, lines = {**data, **facts}, [*lines, *said]
@@ -44,12 +44,12 @@ def explain_workload(workload: Workload, answers: PodAnswers) -> Explanation:
         lines.append(f"  it is {workload.suspended}")
     if not pods:
         lines.append(f"  it has none now; --replicas {workload.key}=1 plans as if it had one")
-    return Explanation(data, tuple(lines), bool(by_verdict.get(NO_PLACE)))
+    return Explanation(data, tuple(lines), bool(found.get(NO_PLACE)))
 
 
 def explain_selection(selector: str, pods: Sequence[Pod], answers: PodAnswers) -> Explanation:
     """Pods of any owners that are chosen by label, together."""
-    by_verdict = _by_verdict(pods, answers)
+    found = by_verdict(pods, answers)
     facts, said = standing_of(pods, answers.read)
     owners = {(pod.owner.kind, pod.namespace, pod.owner.name) for pod in pods if pod.owner is not None}
     made = f", made by {_kinds(owners)}" if owners else ""
@@ -60,8 +60,8 @@ def explain_selection(selector: str, pods: Sequence[Pod], answers: PodAnswers) -
         "owners": [{"kind": kind, "namespace": space, "name": name} for kind, space, name in sorted(owners)],
         **facts,
     }
-    lines = [f"pods with {selector}: {len(pods)}{made}", *_summary(by_verdict, answers), *said]
-    return Explanation(data, tuple(lines), bool(by_verdict.get(NO_PLACE)))
+    lines = [f"pods with {selector}: {len(pods)}{made}", *summary(found, answers), *said]
+    return Explanation(data, tuple(lines), bool(found.get(NO_PLACE)))
 
 
 def _kinds(owners: Iterable[tuple[str, str, str]]) -> str:
@@ -69,21 +69,23 @@ def _kinds(owners: Iterable[tuple[str, str, str]]) -> str:
     return ", ".join(counted(kinds.count(kind), kind) for kind in sorted(set(kinds)))
 
 
-def _by_verdict(pods: Iterable[Pod], answers: PodAnswers) -> dict[str, list[Pod]]:
+def by_verdict(pods: Iterable[Pod], answers: PodAnswers) -> dict[str, list[Pod]]:
+    """The pods by what was decided of them, one of the words of `pods`."""
     found: dict[str, list[Pod]] = {}
     for pod in pods:
         found.setdefault(answers.verdict(pod), []).append(pod)
     return found
 
 
-def _summary(by_verdict: dict[str, list[Pod]], answers: PodAnswers) -> Iterator[str]:
+def summary(found: dict[str, list[Pod]], answers: PodAnswers) -> Iterator[str]:
+    """Where the pods are or go, and why others have no place; equal ones share a line."""
     for verdict, doing in ((RUNNING, "on node "), (ENDED, ""), (ENDING, "")):
-        on = _by(by_verdict.get(verdict, ()), lambda pod: pod.node_name)
+        on = _by(found.get(verdict, ()), lambda pod: pod.node_name)
         yield from _named({f"{doing}{node}" if doing else verdict: keys for node, keys in on.items()}, "on")
-    yield from _new_nodes(by_verdict.get(NEW_NODE, ()), answers)
-    going = _by(by_verdict.get(ON_NODE, ()), lambda pod: answers.placements[pod.key].node)
+    yield from _new_nodes(found.get(NEW_NODE, ()), answers)
+    going = _by(found.get(ON_NODE, ()), lambda pod: answers.placements[pod.key].node)
     yield from _named({f"to go on {node}, which is there or on its way": keys for node, keys in going.items()}, "on")
-    yield from unplaced_lines([answers.unplaced[pod.key] for pod in by_verdict.get(NO_PLACE, ())])
+    yield from unplaced_lines([answers.unplaced[pod.key] for pod in found.get(NO_PLACE, ())])
 
 
 def _named(places: dict[str, list[str]], word: str) -> Iterator[str]:

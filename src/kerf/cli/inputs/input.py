@@ -4,12 +4,11 @@ Without -f that is a cluster. With it, the same input must give the same bytes o
 instant that the input states, unless `--now` says otherwise.
 """
 
-import contextlib
 import difflib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -20,6 +19,7 @@ from kerf.cli.echo import echo
 from kerf.cli.inputs.catalogue import read_market
 from kerf.cli.inputs.gaps import gaps, is_assumed, with_claims
 from kerf.cli.inputs.selectors import parse_selector
+from kerf.cli.progress import Meter, progress
 from kerf.cli.render import counted
 from kerf.config import settings_of
 from kerf.engine.disruption.quiet import remaining_s
@@ -49,6 +49,10 @@ from kerf.state import ClusterState, observed_memory
 
 _PLUGIN_NAMESPACES = "KERF_PLUGIN_NAMESPACES"
 _MOST_NAMED = 3
+_READ, _LISTED, _DECODED, _EXPANDED = 0.3, 0.7, 0.8, 0.85
+"""How much of reading is done once the files are read, a cluster has answered, all is decoded, and pods are there."""
+_BYTES_A_S, _A_POD_S = 4_000_000, 0.00002
+"""What reading takes, about: only guesses of how far it is rest on it."""
 
 
 @dataclass(frozen=True)
@@ -117,12 +121,14 @@ def read_input(source: Source, *, with_usage: bool = False, with_history: bool =
     Prints warnings on stderr, and why there is no usage where it was asked for. Raises InputError and
     ClusterUnreachable.
     """
-    with collector_off(), progress("reading manifests" if source.files else "reading the cluster"):
+    with collector_off(), progress("reading the cluster" if source.is_live else "reading manifests") as meter:
         now_s = given_instant(source.now)
-        documents, namespace, usage_problem = _documents(source, with_usage=with_usage, with_history=with_history)
+        documents, namespace, usage_problem = _documents(
+            source, meter, with_usage=with_usage, with_history=with_history
+        )
         if now_s is None and source.is_live:
             now_s = time.time()
-        decoded = decode(documents, now_s, skips_broken=not source.files)
+        decoded = decode(documents, now_s, skips_broken=not source.files, tell=meter.part(_READ, _DECODED))
         for setting in source.replicas:
             decoded = with_replicas(decoded, setting)
         _print_warnings(decoded)
@@ -140,7 +146,9 @@ def read_input(source: Source, *, with_usage: bool = False, with_history: bool =
         note_foreign(decoded, namespaces)
         at_s = now_s if now_s is not None else decoded.newest_s or 0
         market = _market(source, decoded.node_pools, dump, at_s)
+        meter.guess(_EXPANDED, _A_POD_S * len(decoded.pods))
         pods = expand(decoded)
+        meter.guess(1.0, _A_POD_S * len(pods))
         snapshot = _snapshot(decoded, pods, at_s, namespaces, skips_broken=source.is_live)
     observed = observed_memory(snapshot.node_pools, snapshot.nodes)
     market = replace(market, observed_memory_mib=observed)
@@ -155,18 +163,27 @@ def input_of_catalogue(source: Source) -> ReadInput:
     return ReadInput(Decoded(), (), ClusterSnapshot(0), _market(source, (), None, 0), source.place)
 
 
-def _documents(source: Source, *, with_usage: bool, with_history: bool) -> tuple[Documents, str, str]:
+def _documents(source: Source, meter: Meter, *, with_usage: bool, with_history: bool) -> tuple[Documents, str, str]:
     """What was read, the namespace that is meant where none is said, and why there is no usage."""
     if source.replay:
         from kerf.cli.inputs.replay import read_dump
 
         return read_dump(source.replay), "default", ""
     if source.files:
-        return read_documents(source.files, sys.stdin, recursive=source.recursive), "default", ""
+        meter.guess(_READ, _sizes(source.files) / _BYTES_A_S)
+        tell = meter.part(0.0, _READ)
+        return read_documents(source.files, sys.stdin, recursive=source.recursive, tell=tell), "default", ""
     from kerf.cli.inputs.live import read_cluster
 
-    read = read_cluster(source.kubeconfig, source.context, with_usage=with_usage, with_history=with_history)
+    tell = meter.part(0.0, _LISTED)
+    read = read_cluster(source.kubeconfig, source.context, with_usage=with_usage, with_history=with_history, tell=tell)
     return read.documents, read.namespace, read.usage_problem
+
+
+def _sizes(paths: Sequence[str]) -> int:
+    """Bytes of the files there are; a directory counts as the files in it."""
+    files = (os.path.join(path, name) for path in paths if os.path.isdir(path) for name in os.listdir(path))
+    return sum(os.path.getsize(each) for each in (*paths, *files) if os.path.isfile(each))
 
 
 def _last_measured_s(decoded: Decoded) -> float:
@@ -334,19 +351,3 @@ def _matured(claim: NodeClaim, pool: NodePool | None, now_s: float) -> NodeClaim
     if left_s is None or left_s > 0:
         return claim
     return claim.with_condition(Condition(CONSOLIDATABLE, TRUE, CONSOLIDATABLE, "", now_s))
-
-
-@contextlib.contextmanager
-def progress(doing: str) -> Iterator[Callable[[str], None]]:
-    """Says on stderr what takes so long, if somebody watches; wiped when it is done. Yields how to say more."""
-
-    def say(more: str) -> None:
-        if sys.stderr.isatty():
-            print(f"\r\x1b[K{doing} {more}", end="", file=sys.stderr, flush=True)
-
-    say("...")
-    try:
-        yield say
-    finally:
-        if sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -9,9 +9,10 @@ permission; what only refines it is left out with a note.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
@@ -94,6 +95,14 @@ READS = (*_REQUIRED, *_CLAIMS, *_REFINING, *_OF_OTHERS, _TEMPLATES, *_SHARING, *
 Found = TypeVar("Found")
 Cut = Callable[[Resource, bytes], bytes]
 """A page of a list to what is kept of it."""
+Tell = Callable[[float], None]
+"""Is told how much is done, 0 to 1."""
+_WEIGHTS = MappingProxyType({PODS.plural: 10, "": len(READS) + 9})
+"""How much of reading each kind is; of all together under the empty name."""
+
+
+def _untold(_: float) -> None:
+    """For who does not want to know how much is done."""
 
 
 def _read_fields(resource: Resource, page: bytes) -> bytes:
@@ -117,6 +126,7 @@ class _Head(msgspec.Struct):
 
         continue_: str = msgspec.field(name="continue", default="")
         version: str = msgspec.field(name="resourceVersion", default="")
+        left: int | None = msgspec.field(name="remainingItemCount", default=None)
 
     metadata: Metadata
 
@@ -164,12 +174,13 @@ def read_cluster(
     with_usage: bool = False,
     with_history: bool = False,
     cut: Cut = _read_fields,
+    tell: Tell = _untold,
 ) -> Cluster:
     """Everything that a plan needs of a cluster; also what its pods and nodes use, and the checkpoints of that.
 
     `cut` is given each page of objects before it is kept. Says on stderr what is left out. Raises ClusterUnreachable.
     """
-    read = partial(_read, cut=cut, with_usage=with_usage, with_history=with_history)
+    read = partial(_read, cut=cut, tell=tell, with_usage=with_usage, with_history=with_history)
     return connected(ClusterTarget(kubeconfig, context), read)
 
 
@@ -202,8 +213,8 @@ async def _asked(target: ClusterTarget, read: Callable[[KubeClient], Coroutine[A
         await client.close()
 
 
-async def _read(client: KubeClient, cut: Cut, *, with_usage: bool, with_history: bool) -> Cluster:
-    documents = await read_objects(client, cut)
+async def _read(client: KubeClient, cut: Cut, tell: Tell, *, with_usage: bool, with_history: bool) -> Cluster:
+    documents = await read_objects(client, cut, tell)
     metrics = await read_metrics(client) if with_usage else Metrics()
     usage = [parse_json(page, f"{name}.json") for name, page in metrics.pages]
     if with_history:
@@ -220,9 +231,12 @@ async def _history(client: KubeClient) -> list[Documents]:
     return [parse_json(page, "kerf-usage.json") for page in pages]
 
 
-async def read_objects(client: KubeClient, cut: Cut = _read_fields) -> Documents:
-    """All kinds, as they are at one moment. Raises ApiError, and ClusterUnreachable for a kind that is not there."""
-    reading = Reading(client, cut)
+async def read_objects(client: KubeClient, cut: Cut = _read_fields, tell: Tell = _untold) -> Documents:
+    """All kinds, as they are at one moment. Raises ApiError, and ClusterUnreachable for a kind that is not there.
+
+    `tell` is told how much is done, 0 to 1: pods are counted as ten kinds, as they take most of the time.
+    """
+    reading = Reading(client, cut, tell=tell, weights=_WEIGHTS)
     found = [await reading.required(needed) for needed in _REQUIRED]
     found += [await reading.optional(each) for each in (*_CLAIMS, *_REFINING, *_SHARING)]
     served = await reading.served()
@@ -237,9 +251,18 @@ async def read_objects(client: KubeClient, cut: Cut = _read_fields) -> Documents
 class Reading:
     """Lists at one version: that of the first answer."""
 
-    def __init__(self, client: KubeClient, cut: Cut, without: str = "planned without") -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        cut: Cut,
+        without: str = "planned without",
+        tell: Tell = _untold,
+        weights: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        """`weights`: how much of the work a kind is, by its plural; others are 1, and `""` is the sum of all."""
         self._client, self._cut, self._without = client, cut, without
         self._version = ""
+        self._tell, self._weights, self._done = tell, weights, 0.0
 
     async def served(self) -> ServedGroups:
         """What the server has. Raises ApiError."""
@@ -267,6 +290,17 @@ class Reading:
             return Documents()
 
     async def _listed(self, wanted: Access) -> Documents:
+        try:
+            return await self._listed_at_once(wanted)
+        finally:
+            self._done += self._weights.get(wanted.resource.plural, 1)
+            self._say(0.0)
+
+    def _say(self, more: float) -> None:
+        if whole := self._weights.get("", 0):
+            self._tell(min(1.0, (self._done + more) / whole))
+
+    async def _listed_at_once(self, wanted: Access) -> Documents:
         exact = {"resourceVersion": self._version, "resourceVersionMatch": "Exact"} if self._version else {}
         try:
             return await self._pages(wanted, {"limit": _PAGE, **exact})
@@ -279,10 +313,14 @@ class Reading:
         if wanted.names:
             params["fieldSelector"] = f"metadata.name={wanted.names[0]}"
         pages: list[Documents] = []
+        seen = 0
         page = await self._client.call(wanted, params=params)
         while True:
             head = msgspec.json.decode(page, type=_Head).metadata
             self._version = self._version or head.version
+            seen += _PAGE
+            if head.left:
+                self._say(self._weights.get(wanted.resource.plural, 1) * seen / (seen + head.left))
             reading = asyncio.to_thread(self._parsed, wanted, page)
             if not head.continue_:
                 return Documents.joined((*pages, await reading))

@@ -47,6 +47,11 @@ class Wanted:
     namespace: str | None = None
 
 
+def kind_of(text: str) -> str | None:
+    """The kind that kubectl knows by this name; None for none of `KINDS`."""
+    return _ALIASES.get(text.lower())
+
+
 def wanted_objects(objects: tuple[str, ...], namespace: str | None) -> list[Wanted]:
     """`pod/web`, `pod/default/web`, or kubectl's `pod web db`."""
     if objects and "/" not in objects[0] and len(objects) > 1:
@@ -57,7 +62,7 @@ def wanted_objects(objects: tuple[str, ...], namespace: str | None) -> list[Want
 def parsed(text: str, namespace: str | None) -> Wanted:
     """`KIND/NAME` or `KIND/NAMESPACE/NAME`. Raises UsageError."""
     kind_text, *rest = text.split("/")
-    kind = _ALIASES.get(kind_text.lower())
+    kind = kind_of(kind_text)
     if kind is None:
         raise click.UsageError(f"{text}: expected one of {', '.join(KINDS)}, then /NAME; got {kind_text!r}")
     if not all(rest) or len(rest) not in (1, 2):

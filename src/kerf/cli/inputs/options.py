@@ -9,11 +9,13 @@ from typing import Any
 
 import click
 
+from kerf.cli.inputs.knownnames import propose_names
 from kerf.cli.inputs.watching import watch
+from kerf.cli.output.forms import OutputForm
+from kerf.cli.output.screen import keep_headers
 from kerf.cli.proposals import a_file
 from kerf.model.policies import MIN_VALUES, PREFERENCES, RESPECT, STRICT
 
-FORMATS = ("table", "wide", "json", "yaml")
 _Command = Callable[..., Any]
 
 
@@ -39,7 +41,9 @@ _FILES = (
 )
 _CLUSTER = (
     click.option("--kubeconfig", metavar="FILE", shell_complete=a_file, help="As kubectl's; KUBECONFIG without it."),
-    click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
+    click.option(
+        "--context", metavar="NAME", shell_complete=propose_names("context"), help="Context of the kubeconfig."
+    ),
 )
 
 
@@ -75,17 +79,38 @@ def _repeated(command: _Command) -> _Command:
 
 
 def output_option(command: _Command) -> _Command:
-    """`-o`, as kubectl's."""
-    flag = click.option(
-        "-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True, help="Form of the output."
+    """`-o` and `--no-headers`, as kubectl's."""
+    flags = (
+        click.option(
+            "-o", "--output", type=OutputForm(), default="table", show_default=True, help="Form of the output."
+        ),
+        click.option(
+            "--no-headers",
+            is_flag=True,
+            expose_value=False,
+            callback=keep_headers,
+            help="Tables without their first line and without sums.",
+        ),
     )
+    return _decorated(command, flags)
+
+
+def order_option(command: _Command) -> _Command:
+    """`--sort-by`, as kubectl's."""
+    flag = click.option("--sort-by", metavar="FIELD", help="Rows in the order of a field of -o json, such as .node.")
     return flag(command)
 
 
 def pod_options(command: _Command) -> _Command:
     """Which pods are meant."""
     flags = (
-        click.option("-n", "--namespace", metavar="NAMESPACE", help="Only pods of this namespace."),
+        click.option(
+            "-n",
+            "--namespace",
+            metavar="NAMESPACE",
+            shell_complete=propose_names("namespace"),
+            help="Only pods of this namespace.",
+        ),
         click.option("-A", "--all-namespaces", is_flag=True, help="Pods of all namespaces."),
         click.option("-l", "--selector", metavar="SELECTOR", help="Only pods with these labels, as kubectl's."),
     )
@@ -96,6 +121,11 @@ def node_option(command: _Command) -> _Command:
     """Which nodes are meant."""
     flag = click.option("-l", "--selector", default="", metavar="SELECTOR", help="Only nodes with these labels.")
     return flag(command)
+
+
+def node_names(command: _Command) -> _Command:
+    """Nodes by their names, all without one."""
+    return click.argument("names", nargs=-1, metavar="[NODE]...", shell_complete=propose_names("node"))(command)
 
 
 def policy_options(command: _Command) -> _Command:

@@ -11,8 +11,9 @@ from kerf.cli.collector import collector_off
 from kerf.cli.echo import echo
 from kerf.cli.exits import DONE, LOOK, USAGE
 from kerf.cli.lint.fix import difference, write
-from kerf.cli.lint.output import output
-from kerf.cli.render import counted
+from kerf.cli.lint.forms import TABLE
+from kerf.cli.lint.output import output, table_lines
+from kerf.cli.render import counted, show_lines
 from kerf.errors import InputError
 from kerf.lint.findings import Severity
 from kerf.lint.fixes import fixed
@@ -57,7 +58,10 @@ def show(flags: dict[str, Any]) -> int:
         number = counted(linted.passed_over, "document")
         echo(f"note: {number} passed over, being no objects of Kubernetes", err=True)
     shown = _at_least(linted, Severity(flags["severity"]))
-    echo(output(flags["form"], shown), nl=False)
+    if flags["form"] == TABLE:
+        show_lines(table_lines(shown))
+    else:
+        echo(output(flags["form"], shown), nl=False)
     return _ended(shown, is_clean=not shown.findings)
 
 

@@ -9,8 +9,8 @@ from urllib.parse import quote
 import msgspec
 
 from kerf import __version__
-from kerf.cli.lint.forms import GITHUB, JSON, SARIF, TABLE
-from kerf.cli.render import counted, table
+from kerf.cli.lint.forms import GITHUB, JSON, SARIF
+from kerf.cli.render import counted, table_rows
 from kerf.lint.findings import Finding, Severity
 from kerf.lint.linter import Linted
 from kerf.lint.registry import Rule
@@ -24,23 +24,23 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 
 
 def output(form: str, linted: Linted) -> str:
-    """The findings in that form, with a line break at the end."""
+    """The findings in a form for programs, with a line break at the end."""
     return _FORMS[form](linted)
 
 
-def _table(linted: Linted) -> str:
+def table_lines(linted: Linted) -> list[str]:
+    """The findings as a table for people, each with its hint below, and their number."""
     lines: list[str] = []
     if linted.findings:
         rows = [(f.place or "cluster", f.severity.value, f.code, f.subject, f.message) for f in linted.findings]
-        head, *body = table(("PLACE", "SEVERITY", "CODE", "OBJECT", "MESSAGE"), rows)
-        lines.append(head)
-        for line, finding in zip(body, linted.findings, strict=True):
-            lines.append(line)
+        head, *body = table_rows(("PLACE", "SEVERITY", "CODE", "OBJECT", "MESSAGE"), rows)
+        lines += head
+        for row, finding in zip(body, linted.findings, strict=True):
+            lines += row
             if finding.hint:
                 lines.append(f"    hint: {finding.hint}")
         lines.append("")
-    lines.append(_summary(linted))
-    return "\n".join(lines) + "\n"
+    return [*lines, _summary(linted)]
 
 
 def _summary(linted: Linted) -> str:
@@ -168,4 +168,4 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-_FORMS: dict[str, Callable[[Linted], str]] = {TABLE: _table, JSON: _json, SARIF: _sarif, GITHUB: _github}
+_FORMS: dict[str, Callable[[Linted], str]] = {JSON: _json, SARIF: _sarif, GITHUB: _github}

@@ -13,7 +13,6 @@ from kerf.cli.heldjobs import deadline_notes
 from kerf.cli.inputs.input import (
     ReadInput,
     Source,
-    progress,
     read_input,
     selected,
 )
@@ -29,6 +28,7 @@ from kerf.cli.plan.consolidation import steps_lines, steps_object
 from kerf.cli.plan.json import plan_object
 from kerf.cli.plan.strategies import strategies_lines, strategies_object, tried
 from kerf.cli.plan.text import plan_lines
+from kerf.cli.progress import progress
 from kerf.cli.render import counted, emit
 from kerf.cli.timings import Stopwatch
 from kerf.engine.decide import bounded, decide
@@ -47,6 +47,15 @@ from kerf.engine.supply.pricing import cards_bought, cards_of
 from kerf.engine.world import World
 from kerf.model.dump import ClusterDump
 from kerf.model.plan import NodePlacement, Plan
+
+_DECIDED, _BOUNDED = 0.6, 0.7
+"""How much of planning is done once it is decided, and once the bound is known."""
+_AT_LEAST_S, _A_POD_S, _A_NODE_S = 0.3, 0.0001, 0.01
+"""What planning takes, about: only guesses of how far it is rest on it."""
+
+
+def _about_s(read: ReadInput) -> float:
+    return _AT_LEAST_S + _A_POD_S * len(read.snapshot.pending)
 
 
 def show(flags: dict[str, Any]) -> int:
@@ -68,15 +77,18 @@ def show(flags: dict[str, Any]) -> int:
     if flags["compare"]:
         return _compare(read, options, flags)
     if flags["strategies"]:
-        with progress(f"planning {counted(len(read.snapshot.pending), 'pod')} by each strategy"):
+        with progress(f"planning {counted(len(read.snapshot.pending), 'pod')} by each strategy", 3 * _about_s(read)):
             found = tried(read.snapshot, read.market, options)
         emit(output, lambda: strategies_object(found), lambda: strategies_lines(found))
         return LOOK if any(each.decision.unserved for each in found) else DONE
-    with progress(f"planning {counted(len(read.snapshot.pending), 'pod')}"):
+    with progress(f"planning {counted(len(read.snapshot.pending), 'pod')}") as meter:
+        meter.guess(_DECIDED, _about_s(read))
         decision = decide(World(read.snapshot, read.market), options)
         watch.lap("plan_s")
+        meter.guess(_BOUNDED, _about_s(read) / 4)
         decision = bounded(decision)
         watch.lap("bound_s")
+        meter.guess(1.0, _about_s(read) / 2)
         made = with_deletions(explained(decision, Tries.for_all()), read, whole, options)
         made = replace(made, notes=(*made.notes, *deadline_notes(read), *assumed(read)))
         if output != "table":
@@ -114,7 +126,7 @@ def _options(flags: dict[str, Any], dump: ClusterDump | None) -> Options:
 def _consolidate(read: ReadInput, options: Options, output: str) -> int:
     """Print the steps for all nodes that were read, whatever pods were chosen."""
     world = World(read.snapshot, read.market, options)
-    with progress(f"looking at {counted(len(read.snapshot.nodes), 'node')}"):
+    with progress(f"looking at {counted(len(read.snapshot.nodes), 'node')}", _A_NODE_S * len(read.snapshot.nodes)):
         found, bound_micro = list(steps(world)), fleet_bound(world)
     emit(
         output,
@@ -128,7 +140,7 @@ def _compare(read: ReadInput, options: Options, flags: dict[str, Any]) -> int:
     """Print one row for the requests as they are and for each that was given."""
     pending = read.snapshot.pending
     check_containers(pending, flags["compare"], read.place)
-    with progress(f"planning {counted(len(pending), 'pod')}"):
+    with progress(f"planning {counted(len(pending), 'pod')}", (1 + len(flags["compare"])) * _about_s(read)):
         variants = compared(read.world, options, flags["compare"])
     if not pending:
         echo(f"note: no pod of the {read.place} waits for a node, so that there is nothing to compare", err=True)

@@ -6,6 +6,7 @@ Rows that say the same of several nodes become one, so that a plan of a thousand
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from kerf.cli.output.screen import current
 from kerf.cli.render import counted, patch_command, percent_text, some, table
 from kerf.engine.explain.causes import room_text
 from kerf.model.causes import RoomLimited
@@ -18,6 +19,12 @@ from kerf.model.snapshot import ClusterSnapshot
 
 def plan_lines(plan: Plan, snapshot: ClusterSnapshot, *, is_wide: bool = False) -> Iterator[str]:
     """The lines of `-o table`, and with zones and cards of `-o wide`."""
+    screen = current()
+    if screen.is_drawn and not plan.is_empty and screen.has_headers:
+        from kerf.cli.plan.beforeafter import before_after
+
+        yield from before_after(plan, snapshot, screen)
+        yield ""
     rows = [
         *(_relabel_row(relabel, is_wide) for relabel in plan.relabels),
         *_launch_rows(plan.launches, is_wide),

@@ -1,0 +1,102 @@
+"""What `kerf doctor` finds in the objects that were read: pools, GPU plugins, cards, catalogue, use."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from kerf.cli.doctor.finding import LEFT_OUT, LOOK, OK, Check
+from kerf.cli.inputs.input import ReadInput
+from kerf.cli.render import counted, some
+from kerf.model.evidence import HAMIS_IMAGE, NVIDIAS_IMAGE, Project
+from kerf.model.times import instant_s
+
+_IMAGES = {
+    "hami": ("HAMi", HAMIS_IMAGE, "2.10"),
+    "device plugin": ("NVIDIA's device plugin", NVIDIAS_IMAGE, "0.18"),
+}
+"""By check: whose it is, what its image ends with, and the version that Kerf follows (`sharing/config_keys`)."""
+_OLD_S = 180 * 86_400
+_DATE = re.compile(r"\b(20[0-9]{2})-([01][0-9])(?:-([0-3][0-9]))?\b")
+_TAG = re.compile(r"v?([0-9]+)\.([0-9]+)\b")
+
+
+def checks_of(read: ReadInput, images: Sequence[str] | None) -> Iterator[Check]:
+    """In the order in which they are shown. `images` are those that run; None where that is not known."""
+    yield _pools(read)
+    yield from _plugins(read, images)
+    yield _cards(read)
+    yield _catalogue(read)
+    for line in read.missing:
+        yield Check("objects", LOOK, line, "read a dump of the cluster: kerf snapshot")
+
+
+def _pools(read: ReadInput) -> Check:
+    pools = read.snapshot.node_pools
+    if pools:
+        return Check("pools", OK, counted(len(pools), "NodePool"))
+    hint = "write one (docs/reference/nodepools.md): Kerf buys nothing without"
+    return Check("pools", LOOK, f"no NodePool in the {read.place}", hint)
+
+
+def _plugins(read: ReadInput, images: Sequence[str] | None) -> Iterator[Check]:
+    evidence = read.snapshot.evidence
+    there = {"hami": bool(evidence.of(Project.HAMI)) or evidence.has_register}
+    there["device plugin"] = bool(evidence.of(Project.NVIDIA))
+    has_cards = any(node.devices for node in read.snapshot.nodes)
+    for name, (whose, image, followed) in _IMAGES.items():
+        tags = _tags(image, images or ())
+        if not there[name] and not tags:
+            yield Check(name, LEFT_OUT, f"{whose} is not installed")
+            continue
+        versions = [found for tag in tags if (found := _TAG.match(tag)) is not None]
+        others = [each for each in versions if f"{each[1]}.{each[2]}" != followed]
+        title = f"{whose} {', '.join(tags) or '(its version is not in the input)'}"
+        if any(each[1] != followed.partition(".")[0] for each in others):
+            hint = f"Kerf follows {followed}, and another major version may register cards in another way"
+            yield Check(name, LOOK, title, hint)
+        else:
+            yield Check(name, OK, f"{title}; Kerf follows {followed}" if others else title)
+    if any(each.of_operator for each in evidence.plugins):
+        yield Check("gpu operator", OK, "a ClusterPolicy says how cards are shared")
+    if has_cards and not any(there.values()):
+        hint = "install HAMi or NVIDIA's device plugin, or set KERF_PLUGIN_NAMESPACES to where it runs"
+        yield Check("plugins", LOOK, "nodes have cards, and no plugin is seen that hands them out", hint)
+
+
+def _tags(image: str, images: Iterable[str]) -> list[str]:
+    """The tags with which an image runs."""
+    found = set()
+    for each in images:
+        path, _, tag = each.partition("@")[0].rpartition(":")
+        if f"/{path}".endswith(f"/{image}"):
+            found.add(tag)
+    return sorted(found)
+
+
+def _cards(read: ReadInput) -> Check:
+    broken = [node.name for node in read.snapshot.nodes if node.problem is not None]
+    cards = [device for node in read.snapshot.nodes for device in node.devices]
+    if broken:
+        hint = f"kerf explain node/{broken[0]} says why"
+        return Check("cards", LOOK, f"the cards of {some(broken)} cannot be planned with", hint)
+    sick = sum(1 for each in cards if not each.healthy)
+    if sick:
+        return Check(
+            "cards", LOOK, f"{sick} of {counted(len(cards), 'card')} not healthy", "kerf gpus -o wide names them"
+        )
+    return Check("cards", OK, counted(len(cards), "card") if cards else f"no card in the {read.place}")
+
+
+def _catalogue(read: ReadInput) -> Check:
+    market = read.market
+    title = f"{market.provider or 'a file'}{f' {market.region}' if market.region else ''}"
+    dates = [date for note in market.notes[:1] for date in _DATE.findall(note)]
+    if not dates:
+        return Check("catalogue", OK, f"{counted(len(market.types), 'type')} of {title}")
+    year, month, day = dates[0]
+    told = f"{year}-{month}-{day or '01'}"
+    days = int(read.snapshot.taken_at_s - instant_s(f"{told}T00:00:00Z")) // 86_400
+    text = f"{counted(len(market.types), 'type')} of {title}, prices of {told}"
+    if days * 86_400 <= _OLD_S:
+        return Check("catalogue", OK, text)
+    hint = "--catalog aws:live has those of now" if market.provider == "aws" else "--catalog FILE has your own prices"
+    return Check("catalogue", LOOK, f"{text}, {days} days ago", hint)
