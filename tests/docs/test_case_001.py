@@ -95,6 +95,6 @@ def test_the_guide_shows_the_table_of_thirty_days() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(1.4, "1 s"), (61, "1 min"), (12_600, "3 h 30 min")])
-def test_spans_are_told_in_words(seconds: float, text: str) -> None:
+def test_spans_are_shown_in_words(seconds: float, text: str) -> None:
     """To the second below a minute, to the minute above."""
     assert text == span(seconds)

@@ -96,7 +96,20 @@ def test_the_chart_names_its_axes_and_lines() -> None:
     """What each band and line is, and when."""
     texts = [element.text for element in ElementTree.fromstring(svg(REPORT)).iter("{http://www.w3.org/2000/svg}text")]
 
-    for text in ("Nodes", "Cost", "per hour", "GPUs", "paid", "used", "Pods", "pending", "time since the start", "0s", "30m", "1h"):
+    for text in (
+        "Nodes",
+        "Cost",
+        "per hour",
+        "GPUs",
+        "paid",
+        "used",
+        "Pods",
+        "pending",
+        "time since the start",
+        "0s",
+        "30m",
+        "1h",
+    ):
         assert text in texts
 
 

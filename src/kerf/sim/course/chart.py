@@ -1,7 +1,7 @@
 """The course of a simulation as one self-contained SVG: nodes, cost, GPUs paid and used, pending pods, over time.
 
-Four bands share one time axis, because nodes, money, cards and pods have units of their own. Levels hold until they change,
-so the lines are steps. Equal reports give equal bytes.
+Four bands share one time axis, because nodes, money, cards and pods have units of their own. Levels hold until they
+change, so the lines are steps. Equal reports give equal bytes.
 """
 
 from collections.abc import Callable, Sequence
