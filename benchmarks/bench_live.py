@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks import generate, live_objects
 from kerf.catalog import aws
-from kerf.cloudprovider import Instance
+from kerf.cloudprovider import CloudProvider, Instance
 from kerf.config import Settings
 from kerf.controllers.composition import compose
 from kerf.controllers.runtime import Ports
@@ -28,7 +28,7 @@ from kerf.manifests.decode import decode_object
 from kerf.manifests.live import decode_list, decode_live
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.market import Market
-from kerf.model.nodeclaim import CONSOLIDATABLE
+from kerf.model.nodeclaim import CONSOLIDATABLE, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.snapshot import Event, Synced, Upserted, Watched
 from kerf.sim.clock import VirtualClock, VirtualLoop
@@ -160,7 +160,7 @@ class _Agreeing:
         return (lambda *_: None) if name in ("record", "publish") else agree
 
 
-class _Cloud:
+class _Cloud(CloudProvider):
     """A cloud that has launched an instance for each claim."""
 
     name, currency = "aws", "USD"
@@ -175,6 +175,14 @@ class _Cloud:
     async def list_instances(self) -> tuple[Instance, ...]:
         """See `kerf.cloudprovider.CloudProvider`."""
         return self._instances
+
+    async def create(self, claim: NodeClaim) -> Instance:
+        """Nothing is bought while nothing happens."""
+        raise NotImplementedError
+
+    async def delete(self, provider_id: str) -> None:
+        """Nothing goes while nothing happens."""
+        raise NotImplementedError
 
 
 def _instance(number: int) -> Instance:

@@ -122,8 +122,8 @@ def case() -> dict[str, float]:
     done = subprocess.run(
         [sys.executable, "-m", "tools.case_001"], capture_output=True, text=True, check=True, cwd=root, timeout=1800
     )
-    if done.stdout not in (root / "docs" / "guides" / "001-one-day-for-many.md").read_text(encoding="utf-8"):
-        raise SystemExit(f"docs/guides/001-one-day-for-many.md shows another table than\n{done.stdout}")
+    if done.stdout not in (root / "docs" / "guides" / "one-day-for-many.md").read_text(encoding="utf-8"):
+        raise SystemExit(f"docs/guides/one-day-for-many.md shows another table than\n{done.stdout}")
     return {"case_001_s": time.perf_counter() - start}
 
 

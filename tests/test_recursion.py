@@ -112,6 +112,6 @@ def test_no_function_calls_itself_without_a_bound() -> None:
     assert {name: set(reasons) for name, reasons in BOUNDED.items()} == found
 
 
-def test_nobody_raises_the_limit() -> None:
+def test_nothing_raises_the_limit() -> None:
     """A deeper stack only moves the number at which it ends, and the C stack below it ends the process."""
     assert [] == [path for path in SOURCE.rglob("*.py") if "setrecursionlimit" in path.read_text(encoding="utf-8")]

@@ -6,7 +6,7 @@ windows do, and the rest is what comes of starting jobs at other hours on nodes 
     python -m tools.case_001 [DAYS]     30 days take some minutes
     python -m tools.case_001 --charts   draws the first two days of both into docs/guides
 
-Prints the table of docs/guides/001-one-day-for-many.md. The assumptions are in examples/001-case/README.md. Waiting is
+Prints the table of docs/guides/one-day-for-many.md. The assumptions are in examples/001-case/README.md. Waiting is
 from the minute in which a CronJob was due, which is in the name of its pods, to the binding of the pod.
 """
 
@@ -77,7 +77,7 @@ def simulated(name: str, days: int) -> SimulationReport:
 def draw() -> None:
     """Nodes, GPUs paid and used, and pending pods of two days, one picture for each world."""
     for name in ("before", "after"):
-        (GUIDES / f"001-case-{name}.svg").write_text(svg(simulated(name, 2)), encoding="utf-8")
+        (GUIDES / f"one-day-{name}.svg").write_text(svg(simulated(name, 2)), encoding="utf-8")
 
 
 def _waits(report: SimulationReport) -> list[tuple[str, float]]:

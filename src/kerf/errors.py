@@ -3,7 +3,7 @@
     KerfError                      anything Kerf raises on purpose
     +-- InputError                 the user's input cannot be used: exit code 2
     |   +-- DecodeError            one document does not have the form we read
-    |   +-- DecodeErrors           several of them, so that one does not hide the next
+    |   +-- DecodeErrors           several of them, so one does not hide the next
     |   +-- ConfigError            a setting is unknown or has the wrong form
     +-- CloudError                 a cloud refused (see cloudprovider.py for what each makes us do)
     +-- ApiError                   the Kubernetes API refused (see ports.py)

@@ -1,6 +1,6 @@
 """What the controllers need of the world, as Protocols; `kube/` and `sim/` implement them.
 
-Nothing here speaks Kubernetes JSON: adapters translate at the edge, so that a controller sees model values only.
+Nothing here speaks Kubernetes JSON: adapters translate at the edge, so a controller sees model values only.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from kerf.model.windows import CapacityWindow
 
 
 class Conflict(ApiError):
-    """The object has changed since we read it, or a test in a patch failed: look again and decide anew."""
+    """The object has changed since we read it, or a test in a patch failed: look again and decide again."""
 
 
 class NotFound(ApiError):
@@ -30,7 +30,7 @@ class NotFound(ApiError):
 
 
 class AlreadyExists(ApiError):
-    """An object of that name exists: we, or an earlier life of ours, have made it already."""
+    """An object of that name exists: we, or our own earlier run, have made it already."""
 
 
 class WriteRefused(ApiError):
@@ -59,8 +59,8 @@ class KubeReader(Protocol):
     def events(self) -> AsyncIterator[Event]:
         """Everything that exists as Upserted, one Synced, then every change in order, for ever.
 
-        An object that cannot be decoded is logged and left out, so that it stops no decision about the others.
-        A relist after a lost watch is told as ordinary events: Upserted for all, Deleted for what has vanished.
+        An object that cannot be decoded is logged and left out, so it stops no decision about the others.
+        A relist after a lost watch is reported as ordinary events: Upserted for all, Deleted for what has vanished.
         """
         ...
 

@@ -1,6 +1,6 @@
 """Structured logs and metrics: what an operator sees of a running Kerf.
 
-Metrics are counted where something happens and read by Prometheus; nothing in Kerf reads them, so that they never
+Metrics are counted where something happens and read by Prometheus; nothing in Kerf reads them, so they never
 become state. Names begin with `kerf_`, or are Karpenter's where it has the metric; units are in the names, as
 Prometheus wants them.
 """
@@ -167,7 +167,7 @@ def configure(form: Literal["text", "json"], level: str) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
-    # What libraries say goes the same way: a line that is no JSON among others breaks whoever reads them.
+    # What libraries say goes the same way: a line that is no JSON among others breaks programs that read them.
     logging.basicConfig(handlers=[_Forwarding()], level=logging.WARNING, force=True)
     logging.captureWarnings(True)
     for name in _REPORTED_BY_US:
@@ -179,7 +179,7 @@ _REPORTED_BY_US = ("kubernetes.aio.leaderelection",)
 
 
 class _Forwarding(logging.Handler):
-    """Records of the standard library as lines of ours."""
+    """Records of the standard library as our lines."""
 
     def emit(self, record: logging.LogRecord) -> None:
         logger(record.name).log(record.levelno, record.getMessage(), exc_info=record.exc_info)

@@ -87,7 +87,7 @@ def test_price_without_zone_is_no_offering() -> None:
         ("us-west-2", "p3.2xlarge", "AWS does not sell p3.2xlarge in us-west-2"),
     ],
 )
-def test_why_not_sold_tells_the_reasons_apart(region: str, name: str, why: str | None) -> None:
+def test_why_not_sold_gives_each_reason(region: str, name: str, why: str | None) -> None:
     """No price, no zone and unknown are three different answers."""
     assert why == aws.why_not_sold(region, name)
 

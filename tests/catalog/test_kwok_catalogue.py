@@ -112,7 +112,7 @@ def test_price_is_exact() -> None:
     )
 
 
-def test_keys_that_nobody_reads_are_noted() -> None:
+def test_keys_that_nothing_reads_are_noted() -> None:
     """Go drops them silently; here the market says which."""
     market = kwok.decode(json.dumps([entry(colour="red")]), "rack.json")
 
@@ -153,7 +153,7 @@ CARD = {"model": "T4", "memoryMiB": 15360}
         ({"devices": [CARD | {"count": 0}]}, "devices[0].count: expected a whole number from 1 to 1024, got 0"),
     ],
 )
-def test_mistake_is_told_with_its_place(changed: dict[str, Any], message: str) -> None:
+def test_mistake_is_reported_with_its_place(changed: dict[str, Any], message: str) -> None:
     """Place, path, expected, got, and a hint where the fix is known."""
     with pytest.raises(DecodeError) as error:
         decoded(**changed)

@@ -225,7 +225,7 @@ def test_a_node_has_the_labels_of_its_type_and_offering(sky: Sky) -> None:
     assert ("us-east-1a", "spot") == (labels["topology.kubernetes.io/zone"], labels["karpenter.sh/capacity-type"])
 
 
-def test_what_happens_is_told_in_order(sky: Sky) -> None:
+def test_what_happens_is_reported_in_order(sky: Sky) -> None:
     """Whoever watches hears of every stage of an instance, at its time."""
     heard: list[CloudEvent] = []
     sky.cloud.subscribe(heard.append)

@@ -109,7 +109,7 @@ def test_a_launch_whose_pods_are_gone_is_skipped(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(("limits", "most"), [({"nodes": "10"}, "10"), ({"cpu": "100"}, "cpu 100"), ({}, "unlimited")])
-def test_a_scale_up_is_told_in_the_words_of_cluster_autoscaler(cluster: Cluster, limits: Json, most: str) -> None:
+def test_a_scale_up_is_reported_in_the_words_of_cluster_autoscaler(cluster: Cluster, limits: Json, most: str) -> None:
     """From the nodes there are to those there will be, over all launches of the pool; each pod is told its claim."""
     cluster.put(pool(limits=limits), pod("a"), pod("b"))
     cluster.running(1)
@@ -121,7 +121,7 @@ def test_a_scale_up_is_told_in_the_words_of_cluster_autoscaler(cluster: Cluster,
     assert sorted(claims) == sorted(cluster.said("Nominated"))
 
 
-def test_a_claim_counts_before_the_watch_tells_of_it(cluster: Cluster) -> None:
+def test_a_claim_counts_before_the_watch_shows_it(cluster: Cluster) -> None:
     """No second pass may buy it again meanwhile; its uid is known."""
     cluster.put(pool(), pod("a"))
     cluster.read()

@@ -71,7 +71,7 @@ def test_pools_without_the_label_are_hidden_with_their_claims() -> None:
     )
 
 
-def test_a_claim_that_is_told_before_its_pool_comes_with_it() -> None:
+def test_a_claim_that_is_reported_before_its_pool_comes_with_it() -> None:
     """The resources are listed side by side."""
     assert ["+ours", "+b-1", "synced"] == shown(held("b-1", "ours"), Upserted(our_pool()), SYNCED)
 

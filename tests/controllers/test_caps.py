@@ -130,7 +130,7 @@ def test_an_annotation_that_cannot_be_read_is_said_on_the_pool(cluster: Cluster,
     assert "got 'many'" in conditions["ValidationSucceeded"]["message"]
 
 
-def test_a_node_that_is_too_dear_is_replaced_once(cluster: Cluster) -> None:
+def test_a_node_over_its_price_cap_is_replaced_once(cluster: Cluster) -> None:
     """A restart finds the new claim and buys no second one."""
     budgets = [{"nodes": "100%"}]
     types = ("g5.xlarge", "m5.large")

@@ -118,7 +118,7 @@ def test_never_means_never(cluster: Cluster) -> None:
     assert not cluster.claim().is_true("Consolidatable")
 
 
-def test_a_pod_event_takes_the_condition_away_and_starts_anew(cluster: Cluster) -> None:
+def test_a_pod_event_takes_the_condition_away_and_starts_again(cluster: Cluster) -> None:
     """True again a full consolidateAfter later."""
     start(cluster)
     cluster.at(40)

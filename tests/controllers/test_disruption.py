@@ -73,7 +73,7 @@ def test_a_node_is_looked_at_when_its_time_is_over(cluster: Cluster) -> None:
     assert ["gpu-1"] == going(cluster)
 
 
-def test_a_changed_decision_rests_anew(cluster: Cluster) -> None:
+def test_a_changed_decision_rests_again(cluster: Cluster) -> None:
     """A second node became empty meanwhile: both go, fifteen seconds after that was seen."""
     start(cluster, idle=[1])
     cluster.at(5)

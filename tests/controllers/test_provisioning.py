@@ -163,7 +163,7 @@ def test_a_new_pool_is_news(cluster: Cluster) -> None:
     assert [1, 6] == planned_at(cluster)
 
 
-def test_a_pod_that_nothing_can_hold_is_told_why_and_what_would_help(cluster: Cluster) -> None:
+def test_a_pod_that_nothing_can_hold_learns_why_and_what_would_help(cluster: Cluster) -> None:
     """FailedScheduling, with the figures of the nearest miss and the smallest change."""
     start(cluster)
     cluster.put(pod(limits={"nvidia.com/gpu": "4"}))
@@ -200,7 +200,7 @@ def limits_told(cluster: Cluster) -> dict[str, tuple[str, str, str]]:
     }
 
 
-def test_a_pod_that_will_fit_on_a_node_on_its_way_is_told_so(cluster: Cluster) -> None:
+def test_a_pod_that_will_fit_on_a_node_on_its_way_learns_so(cluster: Cluster) -> None:
     """Nothing is bought a second time; the pod hears on which claim it should schedule."""
     start(cluster)
     appear(cluster, 0)

@@ -161,7 +161,7 @@ def test_stop_ends_retries(cluster: Cluster) -> None:
     assert [0, 1, 3] == asked.times
 
 
-def test_a_mistake_of_ours_is_reported_and_tried_again(cluster: Cluster) -> None:
+def test_our_own_mistake_is_reported_and_tried_again(cluster: Cluster) -> None:
     """An unexpected exception ends neither the loop of its key nor anybody else's; the loop's handler is told."""
     told: list[object] = []
     cluster.loop.set_exception_handler(lambda _, context: told.append(context["message"]))
@@ -173,7 +173,7 @@ def test_a_mistake_of_ours_is_reported_and_tried_again(cluster: Cluster) -> None
     assert "controller probe failed on 'a'" == told[0]
 
 
-def test_an_object_that_cannot_be_read_stops_nobody(cluster: Cluster) -> None:
+def test_an_object_that_cannot_be_read_stops_nothing(cluster: Cluster) -> None:
     """HAMi's ConfigMap is broken: what happens to pods is still looked at."""
     asked = probe(cluster, DONE)
     broken = {"device-config.yaml": "nvidia: ["}

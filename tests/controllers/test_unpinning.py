@@ -49,7 +49,7 @@ def test_a_claim_promises_what_the_plan_has_now(cluster: Cluster, node: str, kep
 @pytest.mark.parametrize(
     "annotations", [{USE: "GPU-mine"}, {USE: "kerf-card-on-its-way", PINNED: str(START_S)}], ids=["a user's", "held"]
 )
-def test_what_is_no_pin_of_ours_stays(cluster: Cluster, annotations: dict[str, str]) -> None:
+def test_what_is_not_our_pin_stays(cluster: Cluster, annotations: dict[str, str]) -> None:
     """The one is a wish, the other waits for a card that has not registered."""
     cluster.put(pod(annotations=annotations))
     placed(cluster, "GPU-b")

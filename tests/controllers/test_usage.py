@@ -148,7 +148,7 @@ def test_samples_that_are_too_old_are_not_used(cluster: Cluster) -> None:
     assert ({}, []) == (book.usage.pods, metrics.written)
 
 
-def test_a_broken_checkpoint_is_begun_anew_and_hides_no_other(cluster: Cluster) -> None:
+def test_a_broken_checkpoint_is_begun_again_and_hides_no_other(cluster: Cluster) -> None:
     """The entry that cannot be read goes with the next write; what stands beside it is kept."""
     cluster.put(owned("web-0"))
     metrics = Metrics("web-0")

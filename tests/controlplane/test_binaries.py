@@ -60,7 +60,7 @@ def test_the_extender_is_verified_only_with_a_certificate() -> None:
     assert [None, {"insecure": True}, {"caFile": "/ca.pem"}] == trust
 
 
-def test_a_reserved_port_is_nobody_elses() -> None:
+def test_a_reserved_port_is_not_given_twice() -> None:
     """From the moment it is chosen, not from the moment a program listens there."""
     ports = Ports()
     port = ports.reserve()

@@ -229,7 +229,7 @@ def claim_name(plane: ControlPlane) -> Iterator[str]:
         ),
     ],
 )
-def test_a_claim_tells_its_stage_and_why(
+def test_a_claim_shows_its_stage_and_why(
     plane: ControlPlane, claim_name: str, conditions: tuple[Condition, ...], expected: dict[str, str]
 ) -> None:
     """In the columns of `kubectl get nodeclaims`, with the status as Kerf writes it."""

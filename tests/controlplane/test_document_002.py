@@ -86,7 +86,7 @@ def _is_served(made: Cluster) -> bool:
     return made.plane.kubectl("get", "--raw", "/apis/metrics.k8s.io/v1beta1/nodes", check=False).returncode == 0
 
 
-def test_the_job_is_told_once_that_its_pods_overload_a_node(story: Story) -> None:
+def test_the_job_has_one_event_that_its_pods_overload_a_node(story: Story) -> None:
     """002-1: 25 pods on one node, nothing waits and nothing is bought; an event on the Job, and only one."""
     assert 1 == len(story.cluster.names("nodes")) == len(story.cluster.created_claims())
     story.cluster.until(lambda: story.said("OverloadsNode"), "the Job is told")

@@ -156,7 +156,7 @@ def test_what_was_stored_is_served(control_plane: ControlPlane, namespace: str) 
     assert {"c", *names} <= found
 
 
-def test_the_audit_log_tells_who_did_what(control_plane: ControlPlane, namespace: str) -> None:
+def test_the_audit_log_shows_who_did_what(control_plane: ControlPlane, namespace: str) -> None:
     """User, verb, object and answer of each request, refused ones too."""
     for user in ("admin", "reader"):
         control_plane.request("DELETE", f"/api/v1/namespaces/{namespace}/secrets/none", user=user)

@@ -137,7 +137,7 @@ def is_well(replica: Replica) -> None:
     assert (True, "ok\n") == replica.ready()
 
 
-def test_hostile_annotations_stop_nobody(binaries: Binaries) -> None:
+def test_hostile_annotations_stop_nothing(binaries: Binaries) -> None:
     """Garbage in every annotation that is read, on every kind; good pods come and go as if it were not there."""
     numbers = range(len(GARBAGE) + 1)
     with cluster(binaries, with_hami=True) as site:
@@ -159,7 +159,7 @@ def test_hostile_annotations_stop_nobody(binaries: Binaries) -> None:
 
 
 @pytest.mark.long
-def test_good_objects_that_turn_bad_take_nobody_along(binaries: Binaries) -> None:
+def test_good_objects_that_turn_bad_break_no_other(binaries: Binaries) -> None:
     """The annotations of running pods, of their nodes, claims and pool are overwritten one value after the other."""
     with cluster(binaries, with_hami=True) as site:
         apply(site, GOOD_POOL)

@@ -165,7 +165,7 @@ def test_a_node_that_is_tainted_during_the_plan_is_not_used(site: Site, work: st
 
 
 @pytest.mark.long
-def test_the_node_is_used_when_nobody_taints_it(site: Site) -> None:
+def test_the_node_is_used_when_nothing_taints_it(site: Site) -> None:
     """What the test above would see if the plan were not looked at again."""
     node = with_node(site)
     site.long("decide", 1, "second")

@@ -33,7 +33,7 @@ def test_eight_pods_share_a_card_and_the_ninth_has_another(site: Cluster) -> Non
     assert 2 == len(site.created_claims())
 
 
-def test_an_idle_node_is_cut_anew(site: Cluster) -> None:
+def test_an_idle_node_is_cut_again(site: Cluster) -> None:
     """For pods that need other instances; the node is closed until they are there, and nothing is launched."""
     site.apply("001-sharing/mig.yaml", lambda text: text.replace("replicas: 4", "replicas: 0"))
     site.start()

@@ -150,7 +150,7 @@ def test_usage_is_remembered_over_a_restart_and_without_a_metrics_server(site: S
     site.cluster.until(lambda: known + 3 <= site.samples(), "it comes back by itself", 120)
 
 
-def test_a_broken_checkpoint_is_begun_anew(site: Site) -> None:
+def test_a_broken_checkpoint_is_begun_again(site: Site) -> None:
     """002, bad input: told in the log and to whoever asks; the workloads beside it keep their history."""
     plane = site.cluster.plane
     for name, program in list(plane.pids().items()):

@@ -128,7 +128,7 @@ def test_the_server_refuses_what_its_rules_can_tell(site: Cluster, spec: Json, w
         ("pool", {"nodePools": ["onyl"]}, "NodePoolNotFound", "spec.nodePools[0]: expected a NodePool of the cluster"),
     ],
 )
-def test_what_the_server_takes_and_nobody_can_follow_is_said(
+def test_what_the_server_takes_and_nothing_can_follow_is_said(
     site: Cluster, name: str, spec: Json, reason: str, words: str
 ) -> None:
     """In the condition Ready, with the place; the other windows go on."""

@@ -12,7 +12,7 @@ from kerf.sim.course.chart import svg
 from tools.case_001 import Figures, figures, simulated, span, table
 
 ROOT = Path(__file__).parents[2]
-GUIDE = ROOT / "docs" / "guides" / "001-one-day-for-many.md"
+GUIDE = ROOT / "docs" / "guides" / "one-day-for-many.md"
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def _jobs(name: str) -> list[tuple[str, str, int, str]]:
 @pytest.mark.parametrize("name", ["before", "after"])
 def test_the_pictures_are_of_these_days(name: str) -> None:
     """`python -m tools.case_001 --charts` draws them."""
-    assert (GUIDE.parent / f"001-case-{name}.svg").read_text(encoding="utf-8") == svg(simulated(name, 2))
+    assert (GUIDE.parent / f"one-day-{name}.svg").read_text(encoding="utf-8") == svg(simulated(name, 2))
 
 
 @pytest.mark.long
@@ -95,6 +95,6 @@ def test_the_guide_shows_the_table_of_thirty_days() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(1.4, "1 s"), (61, "1 min"), (12_600, "3 h 30 min")])
-def test_spans_are_told_in_words(seconds: float, text: str) -> None:
+def test_spans_are_shown_in_words(seconds: float, text: str) -> None:
     """To the second below a minute, to the minute above."""
     assert text == span(seconds)

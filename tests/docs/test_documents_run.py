@@ -57,9 +57,58 @@ def test_the_two_commands_of_the_readme_exist() -> None:
     assert {"demo", "test"} <= named <= targets
 
 
+def anchors(page: Path) -> set[str]:
+    """The headings of a page as GitHub links to them."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    heads = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", head) for head in re.findall(r"^#+ (.+)$", text, re.MULTILINE))
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def links() -> list[tuple[Path, str, str]]:
+    """(page, path, anchor) of every relative link of the pages."""
+    pages = [ROOT / "README.md", ROOT / "SECURITY.md", *(ROOT / "docs").rglob("*.md")]
+    found = re.compile(r"\]\((?!http)([^)#\s]*)#?([^)\s]*)\)")
+    return [(page, path, anchor) for page in pages for path, anchor in found.findall(page.read_text(encoding="utf-8"))]
+
+
 def test_every_relative_link_leads_somewhere() -> None:
     """Links between the pages, and from the README to files of the project."""
-    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    links = [(p, link) for p in pages for link in re.findall(r"\]\((?!http|#)([^)#]+)", p.read_text(encoding="utf-8"))]
+    assert [] == [(str(page), path) for page, path, _ in links() if path and not (page.parent / path).exists()]
 
-    assert [] == [(str(p), link) for p, link in links if not (p.parent / link).exists()]
+
+def test_every_anchor_is_a_heading() -> None:
+    """Of this page or of the one that the link leads to; a `#` before a name of lint's register is a heading too."""
+    known: dict[Path, set[str]] = {}
+    missing = []
+    for page, path, anchor in links():
+        target = (page.parent / path).resolve() if path else page
+        if anchor and target.suffix == ".md" and target.exists():
+            known.setdefault(target, anchors(target))
+            if anchor not in known[target]:
+                missing.append((str(page.relative_to(ROOT)), f"{path}#{anchor}"))
+
+    assert [] == missing
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    """By way of other pages, and in at most three steps."""
+    reached, edge = set(), {ROOT / "README.md"}
+    by_page: dict[Path, set[Path]] = {}
+    for page, path, _ in links():
+        if path.endswith(".md"):
+            by_page.setdefault(page.resolve(), set()).add((page.parent / path).resolve())
+    for _ in range(3):
+        edge = {each for page in edge for each in by_page.get(page, ())} - reached
+        reached |= edge
+
+    pages = {path.resolve() for path in (ROOT / "docs").rglob("*.md")} - {ROOT / "docs" / "design" / "000-template.md"}
+    assert [] == sorted(str(path.relative_to(ROOT)) for path in pages - reached)
+
+
+def test_the_readme_is_short() -> None:
+    """One screen and a half, with a table of at most twelve rows."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = [line for line in text.split("## Where to go on")[1].splitlines() if line.startswith("| ")]
+
+    assert len(text.splitlines()) <= 75
+    assert len(rows) - 1 <= 12

@@ -12,7 +12,7 @@ from tests.cli.canned import kubeconfig, serving
 from tests.cli.test_snapshot import answering
 from tests.docs.test_documents_run import ROOT
 
-PAGES = ("README.md", "docs/reference/cli.md")
+PAGES = ("README.md", "docs/reference/cli/snapshot.md")
 BLOCKS = [
     (page, block)
     for page in PAGES

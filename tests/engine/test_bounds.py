@@ -126,7 +126,7 @@ def test_what_runs_counts_at_its_present_price() -> None:
     assert (192_000, False) == (used["priced"][COST], COST in used["other"])
 
 
-def test_a_node_is_charged_at_the_dearest_price_it_may_get() -> None:
+def test_a_node_is_charged_at_the_highest_price_it_may_get() -> None:
     """Two zones, one claim for both: the limit holds wherever the cloud places it."""
     offerings = (Offering("us-east-1a", ON_DEMAND, 400_000), Offering("us-east-1b", ON_DEMAND, 700_000))
     kind = an_instance_type("m5.xlarge", zones=("us-east-1a", "us-east-1b"), offerings=offerings)

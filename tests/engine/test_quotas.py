@@ -28,7 +28,7 @@ def test_pods_beyond_the_quota_are_left_out_before_anything_is_bought() -> None:
     )
 
 
-def test_a_quota_of_another_namespace_holds_nobody_back() -> None:
+def test_a_quota_of_another_namespace_holds_no_pod_back() -> None:
     """Quotas are per namespace."""
     pods = [a_pod(f"p-{n}", gpu=1, gpumem=8000) for n in range(2)]
     made = plan(a_snapshot(pools=[POOL], pods=pods, quotas=(quota(1, "other"),)), MARKET)

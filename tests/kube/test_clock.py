@@ -28,7 +28,7 @@ def test_what_a_date_cannot_tell_changes_nothing(took_s: float, ahead_s: float) 
 
 
 @pytest.mark.parametrize("date", [None, "", "yesterday"])
-def test_an_answer_without_a_date_tells_nothing(date: str | None) -> None:
+def test_an_answer_without_a_date_shows_nothing(date: str | None) -> None:
     """A proxy may drop or spoil it."""
     clock = heard(30)
     clock.heard(date, 0.1)

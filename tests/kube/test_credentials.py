@@ -63,7 +63,7 @@ async def test_what_needs_no_proxy_goes_straight(tmp_path: Path, monkeypatch: py
 
 
 @on_loop
-async def test_a_password_kept_for_curl_is_none_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_password_kept_for_curl_is_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A ~/.netrc that names the host of the API server neither replaces the token nor stops the request."""
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login somebody password something\n", encoding="utf-8")

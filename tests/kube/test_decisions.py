@@ -58,7 +58,7 @@ def test_a_caller_who_is_known_and_allowed_is_answered() -> None:
 
 
 @pytest.mark.parametrize("header", ["", "good", "Basic good", "Bearer ", f"Bearer {'x' * 20_000}"])
-def test_without_a_bearer_token_nobody_is_asked(header: str) -> None:
+def test_without_a_bearer_token_nothing_is_asked(header: str) -> None:
     """The API server hears of no such caller."""
     server = Reviewing()
     found = server.refusal(header)
@@ -84,7 +84,7 @@ def test_a_token_for_the_api_server_is_refused(audiences: tuple[str, ...]) -> No
         (Reviewing(status=500), "good", (503, "the API server did not review the token: HTTP 500: broken")),
     ],
 )
-def test_who_is_not_known_or_not_allowed_is_told_why(server: Reviewing, token: str, expected: tuple[int, str]) -> None:
+def test_who_is_not_known_or_not_allowed_learns_why(server: Reviewing, token: str, expected: tuple[int, str]) -> None:
     """An answer that does not come is a refusal too."""
     assert AccessRefusal(*expected) == server.refusal(f"Bearer {token}")
 
@@ -146,7 +146,7 @@ def test_a_person_asks_the_pod_that_holds_the_lease(lease: str) -> None:
 
 
 @pytest.mark.parametrize("server", [Leading(leases=()), Leading(holder="")])
-def test_without_a_leader_there_is_nobody_to_ask(server: Leading) -> None:
+def test_without_a_leader_there_is_nothing_to_ask(server: Leading) -> None:
     """No token is made then."""
     with pytest.raises(ApiError, match="nobody holds the Lease kerf-leader-election in namespace kerf-system"):
         server.read()

@@ -57,7 +57,7 @@ def test_a_list_has_every_page_and_says_what_it_holds() -> None:
     assert ["a=b", "a=b"] == [query["labelSelector"] for query in server.asked("list", NODES)]
 
 
-def test_a_watch_lists_and_then_tells_each_change() -> None:
+def test_a_watch_lists_and_then_shows_each_change() -> None:
     """Cut into pieces of seven bytes on its way, and with bookmarks between."""
     server = FakeServer(chunk=7)
     server.put(NODES, "a")

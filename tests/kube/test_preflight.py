@@ -31,7 +31,7 @@ def looked(*denied: str) -> Server:
 
 
 @pytest.mark.parametrize("denied", ["tokenreviews", "subjectaccessreviews"])
-def test_without_reviews_kerf_runs_and_answers_nobody(denied: str) -> None:
+def test_without_reviews_kerf_runs_and_answers_nothing(denied: str) -> None:
     """An older role is enough to run; the line says what is missing."""
     (text,) = looked(denied).degraded
 

@@ -106,7 +106,7 @@ async def test_an_optional_resource_that_cannot_be_had_is_not_waited_for(refusal
 
 
 @on_loop
-async def test_a_resource_that_comes_later_is_told_later() -> None:
+async def test_a_resource_that_comes_later_is_reported_later() -> None:
     """A CRD that is installed while Kerf runs."""
     server = FakeServer(standing={DAEMON_SETS.path(): Refusal(404)})
     async with reading(server) as made:
@@ -118,7 +118,7 @@ async def test_a_resource_that_comes_later_is_told_later() -> None:
 
 
 @on_loop
-async def test_without_a_required_resource_nothing_is_synced_and_the_reason_is_told() -> None:
+async def test_without_a_required_resource_nothing_is_synced_and_the_reason_is_reported() -> None:
     """Nobody may decide without nodes; the role line that helps is in the reason."""
     server = FakeServer(standing={NODES.path(): Refusal(403, "no nodes for you")})
     async with reading(server) as made:
@@ -189,7 +189,7 @@ async def test_cancelling_ends_every_task_and_every_connection() -> None:
 
 
 @on_loop
-async def test_a_new_reading_tells_everything_again_and_what_is_gone_since() -> None:
+async def test_a_new_reading_reports_everything_again_and_what_is_gone_since() -> None:
     """The state of whoever reads outlives a reading that has failed, and stays right."""
     server = FakeServer()
     for name in ("n1", "n2", "n3"):
@@ -204,7 +204,7 @@ async def test_a_new_reading_tells_everything_again_and_what_is_gone_since() -> 
 
 
 @on_loop
-async def test_whoever_fails_on_an_event_loses_no_other() -> None:
+async def test_a_reader_that_fails_on_an_event_loses_no_other() -> None:
     """Events that were read ahead and never taken, deletions among them, are told by the next reading."""
     server = FakeServer()
     for name in ("n1", "n2", "n3"):
@@ -348,7 +348,7 @@ def _parts(resource: Resource) -> dict[str, object]:
 
 @pytest.mark.parametrize("seed", range(5))
 @on_loop
-async def test_what_was_told_is_in_the_end_what_is_there(seed: int) -> None:
+async def test_what_was_reported_is_in_the_end_what_is_there(seed: int) -> None:
     """Through creations, changes, broken forms, deletions, compactions, cuts, refusals and silence."""
     server = FakeServer(tells_gone_in_stream=seed % 2 == 0)
     weather = Weather(server, seed)

@@ -127,7 +127,7 @@ def test_two_lives_in_one_second_make_one_event(desk: Desk) -> None:
     assert 1 == len(desk.posted)
 
 
-def test_what_the_server_cannot_take_now_is_told_later(desk: Desk) -> None:
+def test_what_the_server_cannot_take_now_is_reported_later(desk: Desk) -> None:
     """Starting, busy or gone for a while: in order, and nothing is lost."""
     desk.answer(unready(), refusal(429, "TooManyRequests", "busy", retry_after="0"), unready())
 
@@ -162,7 +162,7 @@ def test_news_that_are_old_are_no_news(desk: Desk) -> None:
     assert 1 == recorder.dropped
 
 
-def test_an_event_without_room_is_lost_and_may_be_told_again(desk: Desk) -> None:
+def test_an_event_without_room_is_lost_and_may_be_reported_again(desk: Desk) -> None:
     """Whoever tells it never waits; since it was not said, its period has not begun."""
 
     async def act(recorder: KubeRecorder) -> None:
@@ -177,7 +177,7 @@ def test_an_event_without_room_is_lost_and_may_be_told_again(desk: Desk) -> None
     assert 1 == recorder.dropped
 
 
-def test_what_was_told_longest_ago_is_forgotten_first(desk: Desk) -> None:
+def test_what_was_reported_longest_ago_is_forgotten_first(desk: Desk) -> None:
     """The memory is bounded: here two, of which the newest were told last."""
 
     async def act(recorder: KubeRecorder) -> None:

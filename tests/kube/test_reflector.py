@@ -119,7 +119,7 @@ def test_a_line_that_is_never_completed_is_never_given() -> None:
     assert [] == lines.feed(b"o")
 
 
-def test_waits_double_up_to_half_a_minute_and_begin_anew_after_success() -> None:
+def test_waits_double_up_to_half_a_minute_and_begin_again_after_success() -> None:
     """From 0.2 s to 30 s, in the worst case of chance."""
     backoff = Backoff(Pace(chance=lambda: 1.0))
 
@@ -136,7 +136,7 @@ def test_chance_takes_up_to_half_of_a_wait() -> None:
 # The mirror.
 
 
-def test_a_version_is_told_once() -> None:
+def test_a_version_is_reported_once() -> None:
     """However often a list or a resumed watch shows it."""
     mirror, _ = a_mirror()
 
@@ -176,7 +176,7 @@ def test_an_undecodable_form_leaves_the_last_good_one_and_is_reported_once() -> 
     assert ["+n1@9"] == told(mirror.seen(a_node("n1", 9)))
 
 
-def test_the_deletion_of_an_undecodable_object_is_told_if_a_good_form_was() -> None:
+def test_the_deletion_of_an_undecodable_object_is_reported_if_a_good_form_was() -> None:
     """With the form told last, though the last of all cannot be read."""
     mirror, _ = a_mirror()
     mirror.seen(a_node("n1", 7))
@@ -216,7 +216,7 @@ def test_an_object_without_metadata_is_only_a_complaint() -> None:
     assert ["", ""] == [name for name, _ in complaints.made]
 
 
-def test_forgotten_versions_are_told_again_and_what_vanished_is_not_forgotten() -> None:
+def test_forgotten_versions_are_reported_again_and_what_vanished_is_not_forgotten() -> None:
     """For a listener who begins anew with a state that outlived the last one."""
     mirror, _ = a_mirror()
     mirror.seen(a_node("n1", 7))
@@ -257,7 +257,7 @@ async def test_a_watch_asks_for_bookmarks_and_ends_within_five_minutes() -> None
 
 @pytest.mark.parametrize(("expired", "limits"), [(1, ["3", "3", "3", "3"]), (2, ["3", "3", "3", "3", None])])
 @on_loop
-async def test_a_list_whose_pages_expire_is_read_anew_and_at_last_in_one_piece(
+async def test_a_list_whose_pages_expire_is_read_again_and_at_last_in_one_piece(
     expired: int, limits: list[str | None]
 ) -> None:
     """What the first attempt has told is not told again."""
@@ -375,7 +375,7 @@ async def test_a_busy_server_is_left_alone_for_as_long_as_it_asks() -> None:
 
 @pytest.mark.parametrize("status", [403, 404])
 @on_loop
-async def test_a_resource_that_cannot_be_had_is_asked_for_again_and_keeps_what_was_told(status: int) -> None:
+async def test_a_resource_that_cannot_be_had_is_asked_for_again_and_keeps_what_was_reported(status: int) -> None:
     """An API server that starts, or a role being mended, must not look like everything deleted."""
     server = FakeServer()
     server.put(NODES, "n1")

@@ -29,7 +29,7 @@ def read(server: FakeServer) -> tuple[Usage, tuple[str, ...]]:
     return asyncio.run(act())
 
 
-def test_pods_and_nodes_are_listed_and_lies_are_told_with_their_place() -> None:
+def test_pods_and_nodes_are_listed_and_wrong_samples_are_reported_with_their_place() -> None:
     """What is true beside them counts."""
     server = FakeServer()
     server.put(POD_METRICS, "good", **SAMPLE, containers=[{"name": "main", "usage": USED}])

@@ -30,7 +30,7 @@ def test_a_rule_fires_where_it_should_and_nowhere_else(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", FIXABLE)
-def test_a_fix_mends_its_finding_and_nothing_is_left_to_mend(code: str) -> None:
+def test_a_fix_fixes_its_finding_and_nothing_is_left_to_fix(code: str) -> None:
     """Lines that are not mended are the same bytes, and mending twice changes nothing."""
     before = looked(case(code, "fires"))
 

@@ -83,7 +83,7 @@ def test_json_has_lines_too() -> None:
     assert "dump.json:3:53" == only(looked(text, "dump.json"), "KL040").place
 
 
-def test_objects_that_a_controller_made_are_not_told_twice() -> None:
+def test_objects_that_a_controller_made_are_not_reported_twice() -> None:
     """In a dump of a cluster the Deployment speaks for its pods."""
     made = IDLE.replace("{name: %s}", "{name: a, uid: u1, ownerReferences: [{kind: ReplicaSet, name: r, uid: u2}]}")
 
@@ -98,7 +98,7 @@ def test_a_finding_of_a_cluster_has_no_place() -> None:
     assert [("", "Pod default/one")] == [(finding.place, finding.subject) for finding in found.findings]
 
 
-def test_slices_of_nodes_without_hami_are_told_where_there_is_no_pool() -> None:
+def test_slices_of_nodes_without_hami_are_reported_where_there_is_no_pool() -> None:
     """A dump of nodes that somebody else manages: their label is what counts."""
     pod = IDLE % "one" + "  # x\n"
     pod = pod.replace("{name: main}", "{name: main, resources: {limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: 1000}}}")
@@ -133,7 +133,7 @@ def test_what_no_pool_offers_is_only_said_where_all_are_known() -> None:
 
 
 @pytest.mark.parametrize("code", ["KL039", "KL041", "KL042"])
-def test_a_node_that_is_there_counts_whoever_has_launched_it(code: str) -> None:
+def test_a_node_that_is_there_counts_also_another_autoscalers(code: str) -> None:
     """A dump of a cluster may have node groups beside the pools."""
     text = (CASES / code / "fires.yaml").read_text(encoding="utf-8")
     node = "---\napiVersion: v1\nkind: Node\nmetadata: {name: n, labels: {gpu-spec: NVIDIA-L20}}\n"

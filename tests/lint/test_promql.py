@@ -27,7 +27,7 @@ from kerf.lint.promql import Selector, selectors
         ("", []),
     ],
 )
-def test_metrics_are_told_from_functions_and_labels(expression: str, expected: list[Selector]) -> None:
+def test_metrics_are_not_functions_or_labels(expression: str, expected: list[Selector]) -> None:
     """The innermost function around a metric is the one that counts."""
     assert expected == list(selectors(expression))
 

@@ -64,7 +64,7 @@ def test_a_suppression_at_another_line_is_unused() -> None:
         ("# kerf-lint: ignore", "a suppression that cannot be read: no code"),
     ],
 )
-def test_a_suppression_of_no_rule_is_told(comment: str, told: str) -> None:
+def test_a_suppression_of_no_rule_is_reported(comment: str, told: str) -> None:
     """Otherwise a typing error would switch off nothing, and nobody would know."""
     assert told == only(looked(pod(above=comment)), "KL005").message
 

@@ -54,7 +54,7 @@ def decoded(obj: dict[str, Any]) -> Pod:
     return pod
 
 
-def test_a_page_tells_where_the_next_begins() -> None:
+def test_a_page_shows_where_the_next_begins() -> None:
     """Items stay bytes until they are decoded."""
     meta = {"resourceVersion": "9", "continue": "next", "remainingItemCount": 3}
     page = decode_list(json.dumps({"kind": "PodList", "metadata": meta, "items": [{"a": 1}, {}]}).encode())
@@ -140,7 +140,7 @@ def test_sharing_outlasts_many_shapes() -> None:
     assert first.labels is decoded(a_live_pod("q")).labels
 
 
-def test_annotations_that_nobody_reads_are_not_kept() -> None:
+def test_annotations_that_nothing_reads_are_not_kept() -> None:
     """Neither a tool's notes nor a million letters; what sharing and disruption read is."""
     hostile = {"example.com/note": "x" * 10**6, "hami.io/vgpu-node": "n", DO_NOT_DISRUPT: "true", "plain": "x"}
 

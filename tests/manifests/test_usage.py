@@ -141,7 +141,7 @@ def test_a_sample_that_lies_as_a_whole_is_left_out(text: str, warning: str) -> N
     assert [warning in told for told in read.warnings] == [True]
 
 
-def test_metrics_of_somebody_else_are_none() -> None:
+def test_foreign_metrics_are_none() -> None:
     """The name alone does not make the kind, and a wrong version is said."""
     text = metrics()
 

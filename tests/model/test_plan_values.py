@@ -43,7 +43,7 @@ def test_stages_are_ranked_as_a_pod_meets_them() -> None:
         (1250, 625, 0.5),
     ],
 )
-def test_kerf_is_the_paid_share_that_nobody_uses(paid: int, allocated: int, expected: float) -> None:
+def test_kerf_is_the_paid_share_that_no_pod_uses(paid: int, allocated: int, expected: float) -> None:
     """Nothing is wasted where nothing is paid for."""
     assert expected == GpuUse(paid, allocated).kerf
 

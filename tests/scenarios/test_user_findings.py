@@ -69,7 +69,7 @@ spec: {{limits: [{{type: Container, {bounds}}}]}}
     assert [("invalid", said)] == [(pod["stage"], pod["reason"]) for pod in outcome.plan["unplaced"]]
 
 
-def test_a_misspelt_instance_type_is_mended_by_a_patch() -> None:
+def test_a_misspelt_instance_type_is_fixed_by_a_patch() -> None:
     """The nearest known name, tried before it is printed; five such nodes are more than the limit allows."""
     (pod, *_) = planned(manifests(GPU_POOLS, ('"g5.2xlarge"', '"g5.2xlarg"'))).plan["unplaced"]
 

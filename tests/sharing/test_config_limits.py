@@ -98,7 +98,7 @@ class Odd(dict[str, str]):
         raise ZeroDivisionError("a mistake of ours")
 
 
-def test_a_mistake_of_ours_is_the_error_of_that_map() -> None:
+def test_our_own_mistake_is_the_error_of_that_map() -> None:
     """Callers know what to do with that: its last form counts."""
     with pytest.raises(DecodeError, match="expected a configuration of MIG, got <what Kerf fails at"):
         configured([ConfigMap("gpu-operator", "x", Odd(a="b"))])

@@ -172,7 +172,7 @@ def test_kerf_can_be_killed_at_any_event(tmp_path: Path) -> None:
         assert (1, 1, 0) == (totals.pods_placed, totals.launches, totals.pods_unplaced)
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
+def test_progress_is_reported(tmp_path: Path) -> None:
     """For whoever watches a long run: never backwards, to the last event."""
     heard: list[float] = []
     report = run(scenario(tmp_path), progress=heard.append)

@@ -63,7 +63,7 @@ class Resource:
 def exchange(
     url: str, method: str, path: str, body: object = None, *, headers: Mapping[str, str], trust: ssl.SSLContext
 ) -> Answer:
-    """One request on a connection of its own, whatever the answer; raises OSError while nobody listens.
+    """One request on a connection of its own, whatever the answer; raises OSError while nothing listens.
 
     `body` is sent as it is where it is text, else as JSON.
     """
@@ -99,7 +99,7 @@ def _answer(
 
 
 def unverified() -> ssl.SSLContext:
-    """Trusts whoever answers: for the health of programs on loopback that sign their own certificate."""
+    """Trusts any answer: for the health of programs on loopback that sign their own certificate."""
     trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
     return trust
@@ -110,7 +110,7 @@ def _base64(text: str) -> str:
 
 
 class Etcd:
-    """Speaks to the etcd at `url` over its JSON gateway; raises OSError while nobody listens."""
+    """Speaks to the etcd at `url` over its JSON gateway; raises OSError while nothing listens."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -137,7 +137,7 @@ class Etcd:
 
 
 class Client:
-    """Speaks to the API server at `url`, verified with `ca_file`, with the token of whoever asks."""
+    """Speaks to the API server at `url`, verified with `ca_file`, with the token of the caller."""
 
     def __init__(self, url: str, ca_file: Path, tokens: Mapping[str, str]) -> None:
         self.url, self._ca_file, self._tokens = url, ca_file, tokens

@@ -1,6 +1,6 @@
 """Kerf as its users run it: processes beside a real control plane, under the role that is granted to them.
 
-The programs are started from the command line and seen through the API and their HTTP addresses alone, so that what a
+The programs are started from the command line and seen through the API and their HTTP addresses alone, so what a
 test proves of them is what an operator gets.
 """
 

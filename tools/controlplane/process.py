@@ -1,4 +1,4 @@
-"""Programs that live as long as a test wants, on ports nobody else gets.
+"""Programs that live as long as a test wants, on ports that no other program gets.
 
 Three things make this hard. A port that was free when it was asked for may be taken when the program starts, and the
 port of a killed program may become the source port of the very client that tries to reach it again; so a port is held

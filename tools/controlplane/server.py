@@ -3,7 +3,7 @@
 An in-memory API is only as true as what was written into it; this one is kube-apiserver with etcd, kube-scheduler,
 kube-controller-manager and kwok, whose nodes are objects and whose pods run at once. Any part can be killed, frozen
 and brought back while clients watch, which is what makes it hard: the API server keeps its port over a restart, and
-what "ready" means is asked of the thing itself (a default service account tells that pods can be created).
+what "ready" means is asked of the thing itself (a default service account shows that pods can be created).
 
     with ControlPlane(Binaries.find(os.environ, folder)) as plane:
         plane.apply(manifest)
@@ -130,7 +130,7 @@ class ControlPlane:
     def start_apiserver(self) -> None:
         """Starts it again, on its port and with the same etcd, and waits until it is ready.
 
-        The other programs of Kubernetes that run start anew with it, so that a test waits for nobody but its own:
+        The other programs of Kubernetes that run start again with it, so a test waits for nothing but its own:
         their watches come back after up to 30 s, and the controller manager never repeats the removal of a node's
         `not-ready` taint that failed meanwhile, which closes that node until its next status, ten minutes later.
         """
@@ -265,7 +265,7 @@ class ControlPlane:
         user: str = "admin",
         content_type: str = "application/json",
     ) -> Answer:
-        """One request to the API server, whatever its answer; raises OSError while nobody listens.
+        """One request to the API server, whatever its answer; raises OSError while nothing listens.
 
         `body` is sent as it is where it is text, else as JSON.
         """
@@ -436,7 +436,7 @@ class ControlPlane:
         return Etcd(self._now.layout.etcd_url)
 
     def _free_nodes(self) -> None:
-        """A kwok that starts anew has a new name, and would wait for the leases of the old one to run out, 40 s."""
+        """A kwok that starts again has a new name, and would wait for the leases of the old one to run out, 40 s."""
         leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
         self.request("DELETE", leases).good("delete the leases of nodes")
 

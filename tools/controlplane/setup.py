@@ -1,6 +1,6 @@
 """What a control plane is made of: its programs, its users, its files and the flags of each program.
 
-Every program listens on 127.0.0.1 only. RBAC is on and every user is a line of a token file, so that what a role
+Every program listens on 127.0.0.1 only. RBAC is on and every user is a line of a token file, so what a role
 does not grant is really refused; the API server's own self-signed certificate is the authority of all kubeconfigs.
 """
 
@@ -93,7 +93,7 @@ class ControlPlaneOptions:
     `users` are further lines of the token file. `extenders` are entries of a KubeSchedulerConfiguration for a second
     kube-scheduler that serves the profile `hami-scheduler`; with none it does not start. `scheduler` are fields of the
     first one's configuration, and `scheduler_flags` come last among its flags. `audit` writes who asked what
-    (level Metadata) to a file. `apiserver_flags` come last, so that they win over ours.
+    (level Metadata) to a file. `apiserver_flags` come last, so they win over ours.
     """
 
     users: tuple[User, ...] = ()
@@ -110,7 +110,7 @@ class ControlPlaneOptions:
 def hami_extender(url: str, *, ca_file: Path | None = None, resources: Sequence[str] = HAMI_RESOURCES) -> Object:
     """The extender as HAMi's chart configures it; https without `ca_file` is not verified, as there.
 
-    `ignorable` is false: while nobody answers at `url`, a pod that asks for one of `resources` is not scheduled.
+    `ignorable` is false: while nothing answers at `url`, a pod that asks for one of `resources` is not scheduled.
     """
     extender: Object = {
         "urlPrefix": url,
@@ -283,7 +283,7 @@ class Layout:
         return ["--bind-address=127.0.0.1", f"--secure-port={self.ports[name]}", "--permit-port-sharing=true"]
 
     def _private(self, name: str, text: str) -> Path:
-        """Written anew only where it differs, since a program may be reading it."""
+        """Written again only where it differs, since a program may be reading it."""
         path = self.folder / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.touch(mode=0o600)
@@ -292,7 +292,7 @@ class Layout:
 
 
 def viewer(user: str) -> Object:
-    """What makes somebody an ordinary reader: the role `view` in the whole cluster, and what is aggregated to it."""
+    """What makes a user an ordinary reader: the role `view` in the whole cluster, and what is aggregated to it."""
     group = "rbac.authorization.k8s.io"
     return {
         "apiVersion": f"{group}/v1",

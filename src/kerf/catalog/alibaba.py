@@ -170,7 +170,7 @@ def overhead(vcpu: int, memory_mib: int, pods: int) -> Resources:
 
 
 def devices(spec: AlibabaRow) -> tuple[DeviceShape, ...]:
-    """One shape a card; none where neither its memory nor its model is known, so that no slice is planned there."""
+    """One shape a card; none where neither its memory nor its model is known, so no slice is planned there."""
     sliced = _SLICE.match(spec.name)
     if sliced is not None and spec.family in _CARD_OF_SLICE:
         return (_slice_of(spec.family, int(sliced[2])),) * spec.gpu_count

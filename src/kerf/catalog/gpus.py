@@ -74,7 +74,7 @@ def shape_of(
 ) -> DeviceShape:
     """A card of that model with what is known of it; a fraction of a card has no MIG.
 
-    `memory_mib` is what registers; `nominal_mib`, where given, tells sizes of one model apart.
+    `memory_mib` is what registers; `nominal_mib`, where given, distinguishes sizes of one model.
     """
     card = find_card(name, nominal_mib or memory_mib)
     model = model_of(name, nominal_mib or memory_mib)

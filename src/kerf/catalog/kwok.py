@@ -1,7 +1,7 @@
 """The KWOK catalogue: Karpenter's 144 generic types by their rule, and files of the same shape.
 
-A file is what a user writes by hand for hardware that no cloud sells, so every mistake in it is told with its place.
-The shape is that of KWOK's generator, with three additions: `overhead`, `labels` and `devices`.
+A file is what a user writes by hand for hardware that no cloud sells, so every mistake in it is reported with its
+place. The shape is that of KWOK's generator, with three additions: `overhead`, `labels` and `devices`.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Reading a catalogue file: the KWOK generator's JSON, checked field by field.
 
-Go's decoder, for which the shape was made, takes keys in any case and silently drops what it does not know, so that a
+Go's decoder, for which the shape was made, takes keys in any case and silently drops what it does not know, so a
 file in the older shape (`capacityType`, `zone`) yields offerings without a place. Here that is an error with its path.
 """
 
@@ -24,7 +24,7 @@ ENTRY_KEYS = ("name", "architecture", "operatingSystems", "resources", "offering
 OFFERING_KEYS = ("price", "available", "requirements", "reservationCapacity", "capacityOverride")
 DEVICE_KEYS = ("model", "memoryMiB", "count")
 MOST_CARDS, MOST_MEMORY_MIB, MOST_PRICE = 1024, 2**31 - 1, 10**9
-"""Bounds far above any machine, so that a slip of the keyboard does not fill memory."""
+"""Bounds far above any machine, so a slip of the keyboard does not fill memory."""
 MOST_RESERVED = 1_000_000
 
 
@@ -43,7 +43,7 @@ class Entry:
 
 
 class _Reader:
-    """Takes values out of decoded JSON and says where a wrong one stands; collects notes on keys that nobody reads."""
+    """Takes values out of decoded JSON and says where a wrong one stands; collects notes on keys that are not read."""
 
     def __init__(self, place: str) -> None:
         self.place = place

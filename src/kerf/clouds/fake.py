@@ -2,8 +2,8 @@
 
 A cloud is hard to use because a launch has three outcomes, not two: it can succeed, fail, and succeed while the
 caller never hears of it. So an instance exists from the moment it is asked for, long before `create` returns, and
-only the claim's uid tells a repeated call from a new one. Everything here is decided by the clock and the calls made,
-so that two equal runs give equal bytes.
+only the claim's uid distinguishes a repeated call from a new one. Everything here is decided by the clock and the calls
+made, so that two equal runs give equal bytes.
 """
 
 import random
@@ -46,7 +46,7 @@ class CloudEvent:
     """Something happened in the cloud; `what` is one of the words above.
 
     `instance` is None where there is none: a launch that was refused, a throttled call, a new price. `sold_out` are
-    the offerings that a launch could not have, whether it was refused or fell through to a dearer one.
+    the offerings that a launch could not have, whether it was refused or fell through to a more expensive one.
     """
 
     at_s: float
@@ -91,7 +91,7 @@ class Bill:
 
 @dataclass(slots=True)
 class _Machine:
-    """An instance, and what its owner has not been told of it."""
+    """An instance, and what its owner does not know of it yet."""
 
     instance: Instance
     bill: Bill
@@ -249,7 +249,7 @@ class FakeCloud(CloudProvider):
 
     @property
     def instances(self) -> tuple[Instance, ...]:
-        """As `list_instances`, for whoever watches; never throttled."""
+        """As `list_instances`, for a test that watches; never throttled."""
         return tuple(machine.instance for _, machine in sorted(self._machines.items()))
 
     @property

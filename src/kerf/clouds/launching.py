@@ -1,7 +1,7 @@
 """What every acted-out cloud decides as a real one does: which offering a claim gets, and what its instance looks like.
 
-A stock-out is what makes it hard. Nobody announces it: a launch finds out, falls through to the next offering, and has
-to say afterwards which ones it could not have, so that the next plan leaves them alone.
+A stock-out is what makes it hard. It is not announced: a launch finds out, falls through to the next offering, and has
+to say afterwards which ones it could not have, so the next plan leaves them alone.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """Plan -> calls. The only place that acts on a Plan.
 
 Before each act it looks whether the state still shows what the plan was made from; what has changed is left to the
-next pass. Claims are taken into the state as soon as they are created, so that no second pass buys them again before
-the watch tells of them.
+next pass. Claims are taken into the state as soon as they are created, so no second pass buys them again before
+the watch shows them.
 """
 
 import hashlib
@@ -186,7 +186,7 @@ class Actuator:
                     self._recorder.record(events.nominated(pod, f"nodeclaim/{claim.name}"))
 
     async def _relabel(self, relabel: Repartition, now_s: float) -> None:
-        """Start the node's initialisation anew, under other labels; nothing where a pod has come to use a GPU there.
+        """Start the node's initialisation again, under other labels; nothing where a pod has come to use a GPU there.
 
         Only the claim is written: the lifecycle labels the node, and goes on with it after a restart.
         """

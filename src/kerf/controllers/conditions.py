@@ -1,6 +1,6 @@
 """Conditions that follow from what is there: when a node may go, and what a pool counts.
 
-`lastPodEventTime` starts the clock of consolidateAfter, as in Karpenter; a start of ours does not reset it.
+`lastPodEventTime` starts the clock of consolidateAfter, as in Karpenter; our own start does not reset it.
 """
 
 import hashlib

@@ -94,7 +94,7 @@ class DisruptionController:
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """Begins with the first full state; goes on by its own requeue, and at once when a node may go.
 
-        Not while a decision rests: with every further node it would rest anew.
+        Not while a decision rests: with every further node it would rest again.
         """
         if isinstance(event, Synced):
             self._ripe = {claim.name for claim in self._state.claims() if claim.is_true(CONSOLIDATABLE)}

@@ -1,7 +1,7 @@
 """Opens scheduling gates: the last step of a plan, after what it buys has been asked for.
 
 What a pod may use of a quota is written down before its gate opens, never after: a crash in between then holds too
-much for a minute, and no quota is ever exceeded by pods that nobody counted.
+much for a minute, and no quota is ever exceeded by pods that were not counted.
 """
 
 from collections import Counter
@@ -94,7 +94,7 @@ class Gates:
         try:
             await self._writer.open_gates(pod, admission.gates, notes)
         except (Conflict, NotFound):
-            # It is gone, or somebody else has opened it.
+            # It is gone, or its gate is open already.
             return
         PODS_ADMITTED.labels(admission.window).inc()
         self._recorder.record(events.admitted(pod.key, admission.window))

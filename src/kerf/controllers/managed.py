@@ -2,8 +2,8 @@
 
 Two owners of one pool is an outage, so what is hidden is as good as absent: a node of a foreign pool is then a node
 that Kerf did not make, which it plans with and never touches. A label that comes or goes moves a pool, with all its
-claims, in or out at once. The claims of a pool that was deleted outlive it by a drain, and nobody else would end them:
-those that Kerf made stay ours.
+claims, in or out at once. The claims of a pool that was deleted outlive it by a drain, and no other controller would
+end them: those that Kerf made stay ours.
 """
 
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -21,7 +21,7 @@ class ManagedReader:
 
     def __init__(self, reader: KubeReader, selector: Requirements) -> None:
         self._reader, self._selector = reader, selector
-        # The pools that exist, and whether each is ours; all claims, and the names of those that were told.
+        # The pools that exist, and whether each is ours; all claims, and the names of those that were reported.
         self._pools: dict[str, bool] = {}
         self._claims: dict[str, NodeClaim] = {}
         self._shown: set[str] = set()
@@ -33,14 +33,14 @@ class ManagedReader:
         return any(identity in (claim.uid, claim.provider_id) for claim in hidden)
 
     async def events(self) -> AsyncIterator[Event]:
-        """As the reader's own, less what is not ours; what ceases to be ours is told as Deleted."""
+        """As the reader's own, less what is not ours; what ceases to be ours is reported as Deleted."""
         async for event in self._reader.events():
             for shown in self._ours(event):
                 yield shown
 
     def _ours(self, event: Event) -> Iterator[Event]:
         if isinstance(event, Synced):
-            # Before, a pool that was not there might only not have been told yet.
+            # Before, a pool that was not there might only not have been reported yet.
             self._is_synced = True
             yield from self._moved(claim for claim in self._claims.values() if claim.node_pool not in self._pools)
             yield event
@@ -76,7 +76,7 @@ class ManagedReader:
             yield Deleted(pool)
 
     def _moved(self, claims: Iterable[NodeClaim]) -> Iterator[Event]:
-        """What is to be told of claims that have become ours, or have ceased to be."""
+        """What is to be reported of claims that have become ours, or have ceased to be."""
         for claim in sorted(claims, key=lambda claim: claim.name):
             is_ours = self._is_ours(claim)
             if is_ours and claim.name not in self._shown:

@@ -1,6 +1,6 @@
 """What pre-warming learns and warns of: how long nodes take, kept on their pool, and CronJobs that will miss theirs.
 
-The node of a run often is gone before the next one is near, so that what its start took must be written down.
+The node of a run often is gone before the next one is near, so what its start took must be written down.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ class Prewarm:
 
     def __init__(self, state: ClusterState, ports: Ports) -> None:
         self._state, self._ports = state, ports
-        # The claims whose nodes are ready, as the watch has told.
+        # The claims whose nodes are ready, as the watch has shown.
         self._ready: set[str] = set()
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
@@ -40,7 +40,7 @@ class Prewarm:
         if isinstance(event, Deleted):
             self._ready.discard(value.name)
         elif value.is_true(INITIALIZED) and value.name not in self._ready:
-            # Not by `previous`: what we wrote ourselves is in the state before the watch tells of it.
+            # Not by `previous`: what we wrote ourselves is in the state before the watch shows it.
             self._ready.add(value.name)
             return (_POOL + value.node_pool,)
         return ()

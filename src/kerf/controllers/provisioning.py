@@ -91,7 +91,7 @@ class Provisioning:
         self._began_s: float | None = None
         # The last decision; None once nothing waits.
         self._decision: Decision | None = None
-        # What plans depend on of each window, as it was told last.
+        # What plans depend on of each window, as last reported.
         self._turned: dict[str, tuple[object, ...]] = {}
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
@@ -236,7 +236,7 @@ class Provisioning:
     def _is_turned(self, event: Event, window: CapacityWindow) -> bool:
         """Whether a window has come or gone, was changed, or has another phase or other reservations.
 
-        What we wrote ourselves is in the state before the watch tells of it, so that `previous` would hide it.
+        What we wrote ourselves is in the state before the watch shows it, so `previous` would hide it.
         """
         before = self._turned.pop(window.name, None)
         if isinstance(event, Deleted):

@@ -1,7 +1,7 @@
 """Says in the conditions of ProvisioningRequests what became of them: Kueue waits for that before it admits a workload.
 
 Room is found, bought and kept by the same plans as for pods (`provisioning`, `disruption`); here a plan is only asked
-how far it is. Nothing is remembered but in the conditions, so that a restart goes on where they are.
+how far it is. Nothing is remembered but in the conditions, so a restart goes on where they are.
 """
 
 from collections.abc import Iterable
@@ -79,7 +79,7 @@ class ProvisioningRequests:
         try:
             self._state.note(await self._ports.writer.update_provisioning_request_status(request))
         except (Conflict, NotFound):
-            # Another has written, or it is gone: the watch tells, and brings us back.
+            # Another has written, or it is gone: the watch shows it, and brings us back.
             return
         for condition in request.conditions:
             held = booking.request.condition(condition.type)

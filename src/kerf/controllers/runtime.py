@@ -168,9 +168,9 @@ class _Worker:
 class Runtime:
     """The controllers on one state, fed by one reader.
 
-    The state follows the cluster from `start` on; the controllers act from `lead` to `follow`, so that a replica that
-    takes over has read everything already. They are made anew each time: what they remember of an earlier lead, such as
-    a decision that rests, is older than what another leader has done since.
+    The state follows the cluster from `start` on; the controllers act from `lead` to `follow`, so a replica that
+    takes over has read everything already. They are made again each time: what they remember of an earlier lead, such
+    as a decision that rests, is older than what another leader has done since.
     """
 
     def __init__(

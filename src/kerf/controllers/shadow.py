@@ -60,7 +60,7 @@ class Shadow:
             self._recorder.record(events.would_launch(launch.node_pool, str(launch.offering), why))
 
     async def open(self, decision: Decision) -> None:
-        """Nothing: whoever owns the cluster does it."""
+        """Nothing: the owner of the cluster does it."""
 
     async def delete(self, deletion: Deletion) -> None:
         """An event on the claim that would go."""

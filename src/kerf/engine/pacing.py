@@ -1,7 +1,7 @@
 """How many nodes may be launched at once: by a pool (`kerf.dev/max-launches-per-minute`), a bucket that refills with
 time; and of a type whose last node failed in the pool, one.
 
-What is left of it follows from when the claims that are there were created, so that a restart forgets nothing. A plan
+What is left of it follows from when the claims that are there were created, so a restart forgets nothing. A plan
 is made as if there were no pace, and then cut: with fewer nodes to choose from it would buy other ones.
 """
 

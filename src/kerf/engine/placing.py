@@ -208,7 +208,7 @@ def join_again(trial: Trial, places: Places) -> None:
 
 
 def place_idle(trial: Trial, shapes: Sequence[Shape], places: Places) -> tuple[Refusal, ...]:
-    """Opportunistic pods on nodes that are up, where nobody else is to be; those that have no place wait."""
+    """Opportunistic pods on nodes that are up, where no other pod is to be; those that have no place wait."""
     trial.undo_to(places.mark)
     join_again(trial, places)
     refusals: list[Refusal] = []

@@ -1,6 +1,6 @@
 """ResourceQuotas that a sharing family enforces, counted as pods are planned.
 
-HAMi refuses a pod over its namespace's quota whatever node there is, so that a node bought for it would stay empty. The
+HAMi refuses a pod over its namespace's quota whatever node there is, so a node bought for it would stay empty. The
 pods of a namespace are taken in queue order; those beyond the quota are left out before anything is bought.
 """
 

@@ -22,7 +22,7 @@ from kerf.model.pods import Pod
 from kerf.model.quantities import CPU, MEMORY
 
 _MOST_TYPES = 20
-"""Types of one pool that are tried for a shape, the cheapest a pod: a dearer one would only be chosen beside others."""
+"""Types of one pool that are tried for a shape, the cheapest a pod: others only come beside these."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,7 +62,7 @@ _CALL_TIMEOUT_S = 30
 _CONNECT_S = 4
 """For a write that needs a permission: within it the permission may run out, and no other may have it yet."""
 _WRITERS = 64
-"""Such calls at once: half of the connections, so that a flood of them holds up no watch and no lease."""
+"""Such calls at once: half of the connections, so a flood of them holds up no watch and no lease."""
 _TRIES = 5
 _MOST_RETRY_S = 30.0
 _PROMPT_S, _EQUAL_S = 1.0, 2.0
@@ -81,7 +81,7 @@ class Forbidden(ApiError):
 
 
 class Gone(ApiError):
-    """The version that was asked for is compacted away (410): list anew."""
+    """The version that was asked for is compacted away (410): list again."""
 
 
 class Invalid(ApiError):
@@ -115,7 +115,7 @@ class ServerClock:
         return time.time() + self._ahead_s
 
     def heard(self, date: str | None, took_s: float) -> None:
-        """An answer with this header has come, `took_s` after it was asked for; a slow one tells nothing."""
+        """An answer with this header has come, `took_s` after it was asked for; a slow one says nothing."""
         if date is None or took_s > _PROMPT_S:
             return
         try:
@@ -160,7 +160,7 @@ class _Answer(NamedTuple):
 class KubeClient:
     """Calls and watches. `guard` is asked before every attempt of a write and raises when it must not be made.
 
-    `clock` is the server's; `contact` tells since when it has not answered.
+    `clock` is the server's; `contact` says since when it has not answered.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class KubeClient:
         return cls(credentials.session(), credentials)
 
     def guarded(self, guard: Callable[[], None]) -> "KubeClient":
-        """The same connection for somebody whose writes need a permission each, and who waits for those before."""
+        """The same connection for a caller whose writes need a permission each, and who waits for those before."""
         client = KubeClient(self._session, self._credentials, guard)
         client._room, client.clock, client.contact = asyncio.Semaphore(_WRITERS), self.clock, self.contact
         return client
@@ -212,7 +212,7 @@ class KubeClient:
             except TooManyRequests as error:
                 if not tries_left:
                     raise
-                # Spread, so that all who were turned away do not come back at once.
+                # Spread, so all who were turned away do not come back at once.
                 await asyncio.sleep(min(_MOST_RETRY_S, error.retry_after_s) * (1 + random.random() / 4))
         raise AssertionError("unreachable")
 

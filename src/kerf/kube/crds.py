@@ -28,5 +28,5 @@ def crd_texts(cloud: str = "") -> dict[str, str]:
 
 
 def crds(cloud: str = "") -> tuple[dict[str, Any], ...]:
-    """The definitions as objects, in the order of `crd_texts`; new ones with each call, so that they may be changed."""
+    """The definitions as objects, in the order of `crd_texts`; new ones with each call, so they may be changed."""
     return tuple(yaml.safe_load(text) for text in crd_texts(cloud).values())

@@ -1,8 +1,9 @@
 """Who we are and where the server is: a kubeconfig as kubectl reads it, or the service account of the pod.
 
 The official client reads both. It was made for programs that ask once, so two things are added: credentials that are
-read anew when the server refuses them, and errors in one line. What is wrong in a kubeconfig surfaces there as whatever
-Python error it runs into, and an exec plug-in that fails is only logged, after which everything is asked namelessly.
+read again when the server refuses them, and errors in one line. What is wrong in a kubeconfig surfaces there as
+whatever Python error it runs into, and an exec plug-in that fails is only logged, after which everything is asked
+namelessly.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 _CONNECTIONS = 128
-# As the audit log of the server tells one replica from another.
+# As the audit log of the server distinguishes one replica from another.
 _AGENT = f"kerf/{__version__} ({os.environ.get('POD_NAME') or socket.gethostname()})"
 _OWN_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 # What a plug-in has printed, as the official client shows it.
@@ -70,7 +71,7 @@ class Credentials:
 
     @property
     def route(self) -> dict[str, Any]:
-        """What each request must be told of the way to the server: a proxy, another name in its certificate."""
+        """What each request must know of the way to the server: a proxy, another name in its certificate."""
         found = {
             "proxy": self._configuration.proxy or self._proxy,
             "proxy_headers": self._configuration.proxy_headers,
@@ -120,7 +121,7 @@ class Credentials:
         return {"User-Agent": _AGENT, "Accept": "application/json", **named}
 
     async def reload(self) -> bool:
-        """Read the credentials anew, running exec plug-ins again; False when that gave no others."""
+        """Read the credentials again, running exec plug-ins again; False when that gave no others."""
         before = await self.headers()
         async with self._reloading:
             # Of many calls that were refused at once, the first asks for new credentials and the others use them.

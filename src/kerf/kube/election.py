@@ -5,7 +5,7 @@ goes on where it stood, believing that it leads. So `Leadership` keeps until whe
 monotonic clock and counted from before the renewal was sent, and refuses each write after that. It ends earlier than
 the Lease that others see, by the difference between lease duration and renew deadline.
 
-Two more things are mended at the lock. The loop goes on for a while trying to renew what it has lost; here the lead
+Two more things are fixed at the lock. The loop goes on for a while trying to renew what it has lost; here the lead
 ends with the first sign. And it counts the end of another's Lease by the wall clock, which may be set; here that has
 to have passed on the monotonic clock as well.
 """
@@ -131,7 +131,7 @@ class Election:
                 self._leadership.end()
 
     async def release(self) -> None:
-        """Give the Lease up, so that another need not wait for its end; does nothing when it is not ours."""
+        """Give the Lease up, so another need not wait for its end; does nothing when it is not ours."""
         await self._lock.release()
 
 
@@ -143,7 +143,7 @@ def _called(callback: Callable[[], None]) -> Callable[[], Coroutine[Any, Any, No
 
 
 async def karpenter_leader(client: KubeClient) -> str:
-    """Who holds Karpenter's own Lease, in whichever namespace it runs; empty when nobody does. Raises ApiError."""
+    """Who holds Karpenter's own Lease, in whichever namespace it runs; empty when none does. Raises ApiError."""
     # From the server's memory: asked often, and every node of a cluster has a Lease.
     params = {"fieldSelector": f"metadata.name={KARPENTER_LEASE}", "resourceVersion": "0"}
     answer = await client.call(FIND, params=params)
@@ -217,7 +217,7 @@ class _Lock(BaseLock):
         return await self._write(self._ways.update, {**self._lease, "spec": self._spec(spec)})
 
     async def release(self) -> None:
-        """An empty holder is nobody."""
+        """An empty holder is none."""
         self._leadership.end()
         self._leads = False
         try:
@@ -260,7 +260,7 @@ class _Lock(BaseLock):
         raise _Deposed
 
     async def _call(self, declared: Access, *, name: str, body: Any = None) -> dict[str, Any]:
-        # Shorter than the deadline, so that one lost packet does not cost the lead.
+        # Shorter than the deadline, so one lost packet does not cost the lead.
         async with asyncio.timeout(self._settings.renew_s / 2):
             answer = await self._client.call(declared, namespace=self.namespace, name=name, body=body)
         lease: dict[str, Any] = msgspec.json.decode(answer)

@@ -1,6 +1,6 @@
 """How well the cluster is known: what readiness and metrics say of each resource that is followed.
 
-Readiness tells the truth about what Kerf sees: a replica whose watches are silent or gone decides on a past cluster,
+Readiness says the truth about what Kerf sees: a replica whose watches are silent or gone decides on a past cluster,
 although its process is in the best of health. Silence alone says little, because nothing may have happened; only when
 the bookmarks that come every minute stay away as well is a watch dead.
 """
@@ -14,7 +14,7 @@ from kerf.telemetry import WATCH_RELISTS, WATCH_SILENT_SECONDS
 _SILENT_S = 150.0
 """Two bookmarks have not come."""
 LOST_S = 30.0
-"""So long a watch may be gone: an API server that is replaced, a router that starts anew."""
+"""So long a watch may be gone: an API server that is replaced, a router that starts again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ def _selectors(labels: str, fields: str) -> dict[str, str]:
 
 
 class _Metadata(msgspec.Struct, rename="camel", gc=False):
-    """All of ObjectMeta but `managedFields`, which are half of an object and which nobody here asks about."""
+    """All of ObjectMeta but `managedFields`, which are half of an object and which is not asked for here."""
 
     name: Any = UNSET
     generate_name: Any = UNSET

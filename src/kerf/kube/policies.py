@@ -1,6 +1,6 @@
 """The admission policies that give pods their scheduling gates, and the PriorityClass of opportunistic pods.
 
-A gate can be given at creation only, so that no controller could come in time: the API server itself gives it, by
+A gate can be given at creation only, so no controller could come in time: the API server itself gives it, by
 rules that lie beside this module as YAML. MutatingAdmissionPolicy is stable since Kubernetes 1.36; on older servers the
 user writes the gate into the template.
 """

@@ -1,4 +1,4 @@
-"""Is this a cluster that Kerf can run in? Asked before anything else, so that what is missing is said in one line.
+"""Is this a cluster that Kerf can run in? Asked before anything else, so what is missing is said in one line.
 
 A missing permission would otherwise show up hours later, at the first write of its kind, as an error on one object.
 Asking needs no permission of its own: every user may create a SelfSubjectAccessReview.

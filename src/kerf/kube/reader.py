@@ -1,8 +1,8 @@
 """The reading half of the adapter: every resource that the model knows, each by its own reflector, in one stream.
 
-A resource that is slow, broken or forbidden must not hold up the others, and yet nobody may decide before all that
-existed has been told. So the resources without which no decision is sound are required, the rest is waited for only as
-long as there is hope.
+A resource that is slow, broken or forbidden must not hold up the others, and yet nothing may be decided before all that
+existed has been reported. So the resources without which no decision is sound are required, the rest is waited for only
+as long as there is hope.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ from kerf.model.snapshot import Event, Synced, Watched
 from kerf.sharing.registry import CONFIG_MAPS as SHARING_CONFIG_MAPS
 
 _AHEAD = 2_000
-"""Events that may wait for whoever reads; beyond that the sockets are left alone until some are taken."""
+"""Events that may wait for the reader; beyond that the sockets are left alone until some are taken."""
 
 
 def follow(resource: Resource, *, is_required: bool = False, name: str = "") -> FollowedResource:
@@ -110,8 +110,8 @@ class KubeReader:
     async def events(self) -> AsyncGenerator[Event, None]:
         """Everything that exists, one Synced, then every change. Never ends by itself and never raises.
 
-        When it is called again, what an earlier call has told and what has vanished since is told as Deleted, so that
-        a state that outlives the call stays right.
+        When it is called again, what an earlier call has reported and what has vanished since is reported as Deleted,
+        so a state that outlives the call stays right.
         """
         await _end(self._tasks)
         self._begin()
@@ -119,7 +119,7 @@ class KubeReader:
         try:
             while True:
                 while self._pending:
-                    # Taken before it is given: whoever fails on an event does not get the same one again.
+                    # Taken before it is given: a reader that fails on an event does not get the same one again.
                     yield self._pending.popleft()
                     if len(self._pending) < _AHEAD:
                         self._room.set()
@@ -146,7 +146,7 @@ class KubeReader:
         ]
 
     async def _tell(self, events: Sequence[Event]) -> None:
-        # Kept before any waiting: a mirror takes for told what it has given, so cancelling must lose nothing.
+        # Kept before any waiting: a mirror counts as reported what it has given, so cancelling must lose nothing.
         self._pending.extend(events)
         self._news.set()
         while len(self._pending) > _AHEAD:

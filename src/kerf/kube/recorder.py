@@ -2,7 +2,7 @@
 
 Controllers tell what happens while they decide, and must not wait for it to be written: thirty thousand pods that
 nothing can hold are thirty thousand events within a second. So they are put in a queue of limited room, and one task
-posts them in order. An event that finds no room is lost and counted, and may be told again at once.
+posts them in order. An event that finds no room is lost and counted, and may be reported again at once.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _NEWS_S = 600.0
 """What could not be posted for so long is of no use any more."""
 _MOST_RETRY_S = 30.0
 _MOST_MESSAGE = 1024
-"""Characters; the newer API of events allows no more. A text may quote whatever somebody wrote into an annotation."""
+"""Characters; the newer API of events allows no more. A text may quote whatever an annotation says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class _Queued:
 class KubeRecorder:
     """`kerf.ports.Recorder` over the Kubernetes API. `start` it on the running loop, and `close` it at the end.
 
-    What was told lately is remembered in memory only: after a restart things are said again. `dropped` counts the
+    What was reported lately is remembered in memory only: after a restart things are said again. `dropped` counts the
     events that were never posted.
     """
 
@@ -102,7 +102,7 @@ class KubeRecorder:
             self._waiting.task_done()
 
     def _remember(self, queued: _Queued) -> None:
-        # Taken out first, so that the order of the keys is the order of the times and the oldest goes first.
+        # Taken out first, so the order of the keys is the order of the times and the oldest goes first.
         self._last_s.pop(queued.digest, None)
         self._last_s[queued.digest] = queued.at_s
         if len(self._last_s) > self._limits.remembered:
@@ -127,13 +127,13 @@ class KubeRecorder:
                 self._drop(queued, "recorder closed")
                 raise
             except Exception as error:
-                # Whatever is wrong with this one, the others are still to be told.
+                # Whatever is wrong with this one, the others are still to be posted.
                 self._drop(queued, f"{type(error).__name__}: {error}")
             finally:
                 self._waiting.task_done()
 
     async def _post(self, queued: _Queued) -> None:
-        """Try until it is posted, or old, or refused. Its name is its own, so that a repetition makes no second one."""
+        """Try until it is posted, or old, or refused. Its name is its own, so a repetition makes no second one."""
         event = _event(queued)
         retry_s = self._limits.first_retry_s
         while True:

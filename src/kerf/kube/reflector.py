@@ -1,8 +1,8 @@
 """Follow one resource: list it, watch it from there, and tell what changed, for ever and exactly once.
 
-Everything on the way may fail: a watch ends, falls silent, is cut inside an object or is told that its version is
-compacted away. What a reader must never see then is a gap (a change that is not told) or a phantom (a deletion that
-did not happen). Both come from taking the stream for the truth; here the truth is the mirror, what was told last of
+Everything on the way may fail: a watch ends, falls silent, is cut inside an object or learns that its version is
+compacted away. What a reader must never see then is a gap (a change that is not reported) or a phantom (a deletion that
+did not happen). Both come from taking the stream for the truth; here the truth is the mirror, what was last reported of
 each object. A list, however it became necessary, is only compared with it.
 """
 
@@ -68,7 +68,7 @@ class Pace:
     chance: Callable[[], float] = random.random
 
     def spread(self, wait_s: float) -> float:
-        """Between a half and the whole of it, so that those who failed together do not return together."""
+        """Between a half and the whole of it, so those who failed together do not return together."""
         return wait_s * (0.5 + self.chance() / 2)
 
 
@@ -108,9 +108,9 @@ class Lines:
 
 
 class _Entry(msgspec.Struct, gc=False):
-    """What is known of one object: the version seen last, the value told last, and the list that saw it last.
+    """What is known of one object: the version seen last, the value last reported, and the list that saw it last.
 
-    The value is None when nothing was told of it; it is older than the version when that one cannot be decoded.
+    The value is None when nothing was reported of it; it is older than the version when that one cannot be decoded.
     """
 
     uid: str
@@ -120,7 +120,7 @@ class _Entry(msgspec.Struct, gc=False):
 
 
 class Mirror:
-    """What was told last of each object of one resource; tells which events a page or a change makes of it.
+    """What was last reported of each object of one resource; says which events a page or a change makes of it.
 
     Versions are compared for equality only: their order is the server's business.
     """
@@ -131,7 +131,7 @@ class Mirror:
         self._round = 0
 
     def forget_versions(self) -> None:
-        """Tell everything again at the next list: somebody new listens, who may have lost events."""
+        """Tell everything again at the next list: a new reader listens, which may have lost events."""
         for held in self._entries.values():
             held.version = ""
 
@@ -140,7 +140,7 @@ class Mirror:
         self._round += 1
 
     def seen(self, raw: msgspec.Raw) -> tuple[Event, ...]:
-        """The events of an object as it is now: none when this version was told already."""
+        """The events of an object as it is now: none when this version was reported already."""
         meta = self._identified(raw)
         if meta is None:
             return ()
@@ -158,7 +158,8 @@ class Mirror:
         return gone + self._changed(held, raw, meta)
 
     def gone(self, raw: msgspec.Raw) -> tuple[Event, ...]:
-        """The events of an object that was deleted: with the form told last, since its very last may be unreadable."""
+        """The events of an object that was deleted: with the form last reported, since its very last may be
+        unreadable."""
         meta = self._identified(raw)
         held = self._entries.pop(_key(meta), None) if meta is not None else None
         return () if held is None or held.value is None else (Deleted(held.value),)
@@ -227,7 +228,7 @@ class Reflector:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nobody need wait for it: it is listed, or it is optional and cannot be had."""
+        """Whether it need not be waited for: it is listed, or it is optional and cannot be had."""
         return self.is_synced or (bool(self._missing) and not self._followed.is_required)
 
     def health(self) -> ResourceHealth:
@@ -280,8 +281,8 @@ class Reflector:
             else:
                 (log.warning if is_missing else log.info)("cannot be followed", error=self._last_error)
         if is_missing:
-            # What was told stays: an API server that starts, or a role that is mended, answers like this for a while,
-            # and nothing would be worse than to take all claims for deleted.
+            # What was reported stays: an API server that starts, or a role that is fixed, answers like this for a
+            # while, and nothing would be worse than to take all claims for deleted.
             self._missing, self._version = self._last_error, ""
             return lasted_s + self._pace.spread(self._pace.missing_s)
         wait_s = self._backoff.next_s()
@@ -358,7 +359,7 @@ class Reflector:
                 raise
         finally:
             if opened_s is not None and self._pace.now_s() - opened_s >= self._pace.most_backoff_s:
-                # What held for so long has worked, although it may have told nothing.
+                # What held for so long has worked, although it may have reported nothing.
                 self._backoff.reset()
 
     async def _take(self, event: WatchEvent) -> None:

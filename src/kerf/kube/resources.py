@@ -112,7 +112,7 @@ stand-in for HAMi."""
 AWS = "aws"
 """What the controllers need where the cloud is AWS."""
 DRY_RUN, DRY_RUN_ELECTION = "dry-run", "dry-run-election"
-"""The same of `kerf run --dry-run`, which acts never and has a Lease of its own."""
+"""The same of `kerf run --dry-run`, which never acts and has a Lease of its own."""
 DECISIONS = "decisions"
 """A person who asks the leader what it remembers, through the API server."""
 

@@ -1,4 +1,4 @@
-"""What pods and nodes use, as metrics.k8s.io tells, and the ConfigMaps in which its history outlives a process.
+"""What pods and nodes use, as metrics.k8s.io reports, and the ConfigMaps in which its history outlives a process.
 
 metrics.k8s.io cannot be watched, and another server answers it, which may be absent, down or closed to us. None of
 these may stop anything, for usage is advice; so each is one line that says why there is none.
@@ -79,7 +79,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
 
 
 class _ConfigMap(msgspec.Struct):
-    """As much of a checkpoint as is read; an entry that is no text is nothing of ours."""
+    """As much of a checkpoint as is read; an entry that is no text is not ours."""
 
     metadata: _Metadata
     data: dict[str, str] | None = None

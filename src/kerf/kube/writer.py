@@ -76,14 +76,14 @@ DELETE_POD = access("delete", PODS)
 
 Object = dict[str, Any]
 _TRIES = 10
-"""Schedulers and kubelets write a pod in quick succession; nobody writes one ten times in a row for long."""
+"""Schedulers and kubelets write a pod in quick succession; none is written ten times in a row for long."""
 _CLAIM_METADATA = ("labels", "annotations", "finalizers")
 _CLAIM_STATUS = ("conditions", "providerID", "nodeName", "capacity", "allocatable", "lastPodEventTime")
 _GIVEN_BY_SERVER = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
 
 
 class Overtaken(Conflict):
-    """Somebody wrote between our read and our write."""
+    """Another client wrote between our read and our write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class _Place:
 class KubeWriter:
     """`kerf.ports.KubeWriter` over the Kubernetes API.
 
-    Each verb may be repeated after Unreachable, when nobody knows whether it was done; what a repetition of a done
+    Each verb may be repeated after Unreachable, when it is not known whether it was done; what a repetition of a done
     one does is said with each.
     """
 
@@ -307,7 +307,7 @@ class KubeWriter:
         await self._client.call(DELETE_POD, namespace=pod.namespace, name=pod.name, body=body)
 
     async def _pool_uid(self, name: str) -> str:
-        """Empty without a pool: its claim is then nobody's. Asked anew each time, as a pool may be made again."""
+        """Empty without a pool: its claim then has no pool. Asked again each time, as a pool may be made again."""
         try:
             pool = _object(await self._client.call(GET_POOL, name=name)) if name else {"metadata": {"uid": ""}}
         except NotFound:

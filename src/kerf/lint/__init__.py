@@ -1,4 +1,4 @@
-"""Findings in manifests before anybody applies them: rules with stable codes, one function each.
+"""Findings in manifests before they are applied: rules with stable codes, one function each.
 
 Pure: documents and catalogues in, findings out. Files are read and written by the command line.
 """

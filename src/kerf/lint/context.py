@@ -193,7 +193,7 @@ class LintContext:
         )
 
     def runs_on_a_node(self, pod: Pod) -> bool:
-        """Whether a node of the input could hold the pod if it were empty, whoever has launched it."""
+        """Whether a node of the input could hold the pod if it were empty, also one of another autoscaler."""
         asked = pod.spec.requests.without(self.hami.resources)
         return any(
             any(wanted.unsatisfied_by(node.labels) is None for wanted in pod.spec.alternatives)
@@ -230,7 +230,7 @@ class LintContext:
 
 
 def _with_unpriced(market: Market) -> Market:
-    """With the types that a region of AWS sells at prices nobody knows: what a machine is hangs on no price."""
+    """With the types that a region of AWS sells at prices that are not known: what a machine is hangs on no price."""
     if market.provider != AWS or market.region == aws.DEFAULT_REGION:
         return market
     unpriced = [

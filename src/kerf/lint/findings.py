@@ -44,7 +44,7 @@ class Edit:
 class Note:
     """What a rule has seen at a field of an object; `path` may lead further than the object goes.
 
-    `fix` are the edits that mend it without changing what anybody meant; empty where there are none.
+    `fix` are the edits that fix it without changing what was meant; empty where there are none.
     """
 
     path: Path

@@ -1,6 +1,6 @@
 """Fixes as edits of the text: everything else of a file stays as it is, comments and blanks included.
 
-An edit knows a field, the text has lines and columns. What stands there is compared with what should, so that a place
+An edit knows a field, the text has lines and columns. What stands there is compared with what should, so a place
 that is understood wrongly is left alone. Only YAML is edited.
 """
 

@@ -57,7 +57,7 @@ class Exporter(msgspec.Struct, frozen=True):
 
 
 class Exporters(msgspec.Struct, frozen=True):
-    """`closed` are beginnings of names that only these exporters use, so that another name is nobody's."""
+    """`closed` are beginnings of names that only these exporters use, so another name has no exporter."""
 
     closed: tuple[str, ...]
     instead: dict[str, str]

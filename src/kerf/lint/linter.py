@@ -59,7 +59,7 @@ def lint(
     """Apply the rules with these codes, by default all.
 
     `texts` are the files of the documents as they are, in their order, for their comments. `is_live`: the documents are
-    a cluster's answers, so that a finding has no place. Cost: objects x rules, and a market for each cloud that is
+    a cluster's answers, so a finding has no place. Cost: objects x rules, and a market for each cloud that is
     named.
     """
     asked = frozenset(rules() if codes is None else codes)

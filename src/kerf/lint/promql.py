@@ -1,6 +1,6 @@
 """As much of PromQL as lint needs: which metrics an expression reads, by what function, with which labels.
 
-The grammar is Prometheus's own; what is not a metric is told by what stands around a word, so that no expression is
+The grammar is Prometheus's own; what is not a metric is known by what stands around a word, so no expression is
 ever refused: a word before `(` is a function, one between braces or after `by` and its like is a label.
 """
 

@@ -1,6 +1,6 @@
 """One object as rules look at it: plain values that may have any form, reached without a check at each step.
 
-Rules look at manifests that no server would take, so that nothing may be assumed of them; what has not the form that
+Rules look at manifests that no server would take, so nothing may be assumed of them; what has not the form that
 a rule looks for is empty to it. That its form is wrong is said by one rule for all.
 """
 
@@ -84,7 +84,7 @@ class Subject:
 
     @property
     def is_live(self) -> bool:
-        """Whether a server has made it, so that its form is right."""
+        """Whether a server has made it, so its form is right."""
         return bool(self.text("metadata", "uid"))
 
     def get(self, *path: str | int) -> Any:

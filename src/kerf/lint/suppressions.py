@@ -1,4 +1,4 @@
-"""Which findings somebody has said to leave: comments of YAML, and an annotation on an object.
+"""Which findings are to be left out: comments of YAML, and an annotation on an object.
 
     # kerf-lint: ignore KL012 the pool is meant to have one node
     limits: {cpu: 4}    # kerf-lint: ignore KL012,KL016

@@ -119,7 +119,7 @@ _KINDS = {
     ),
     "CapacityWindow": Kind(_OWN, CAPACITY_WINDOW, window_of, check_window, "v1alpha1"),
     DUMP: Kind(_OWN, CLUSTER_DUMP, _plain(cluster_dump_of), version="v1alpha1"),
-    # What measures may lie in any field, and only what lies is left out: so the form asks for nothing.
+    # Metrics can be wrong in any field, and only the wrong sample is left out: so the form asks for nothing.
     "PodMetrics": Kind(_METRICS, _ANY_FORM, _doubted(usage.pod_usage_of), version="v1beta1"),
     "NodeMetrics": Kind(_METRICS, _ANY_FORM, _doubted(usage.node_usage_of), version="v1beta1"),
     "Namespace": Kind("", kinds.NAMESPACE, _plain(cluster.namespace_of)),
@@ -145,7 +145,7 @@ _POD_GROUPS = {
     "scheduling.x-k8s.io": Kind("scheduling.x-k8s.io", POD_GROUP, _plain(coscheduling_group_of)),
     "scheduling.volcano.sh": Kind("scheduling.volcano.sh", POD_GROUP, _plain(volcano_group_of)),
 }
-"""One kind of two projects; that of any other group is somebody else's."""
+"""One kind of two projects; that of any other group is another project's."""
 _NODE_CLASS = Kind("", kinds.NODE_CLASS, _plain(cluster.node_class_of))
 FIRST = {"PriorityClass": kinds.PRIORITY_CLASS, "LimitRange": kinds.LIMIT_RANGE}
 """Kinds that change how others are read."""
@@ -154,7 +154,7 @@ FIRST = {"PriorityClass": kinds.PRIORITY_CLASS, "LimitRange": kinds.LIMIT_RANGE}
 def kind_of(raw: Any, place: Callable[[Path], str] = lambda _path: "") -> Kind | None:
     """How an object is read; None for a kind that is not ours. Raises DecodeError for a retired or misspelt one.
 
-    `place` tells where a field of the object stands.
+    `place` says where a field of the object stands.
     """
     if not isinstance(raw, dict):
         raise DecodeError("", "a Kubernetes object with apiVersion and kind", shown(raw), place=place(()))

@@ -86,7 +86,7 @@ def node_claim_status(claim: NodeClaim) -> Object:
 def node_merged(raw: Object, node: Node) -> Object:
     """The node `raw` with what Kerf may change taken from `node`: metadata that we own, taints, cordon.
 
-    All else stays as it is. `metadata.resourceVersion` becomes that of `node`, so that an update of an old version is
+    All else stays as it is. `metadata.resourceVersion` becomes that of `node`, so an update of an old version is
     refused.
     """
     metadata = {**raw.get("metadata", {}), **_metadata(node)}
@@ -104,7 +104,7 @@ def node_merged(raw: Object, node: Node) -> Object:
 
 
 def _taints_kept(raws: Iterable[Object], taints: Iterable[Taint]) -> list[Object]:
-    # A NoExecute taint carries the time since which it evicts: writing it anew would start the clock again.
+    # A NoExecute taint carries the time since which it evicts: writing it again would start the clock again.
     held = {(raw.get("key"), raw.get("value") or "", raw.get("effect")): raw for raw in raws}
     return [held.get((taint.key, taint.value, taint.effect)) or taint_object(taint) for taint in taints]
 
@@ -131,7 +131,7 @@ def node_pool_status_merged(held: Object, resources: Resources | None, condition
 
 
 def event_object(occurrence: Occurrence, now_s: float) -> Object:
-    """A core/v1 Event. Its name follows from what happened and when, so that writing it twice makes one event."""
+    """A core/v1 Event. Its name follows from what happened and when, so writing it twice makes one event."""
     kind, key = occurrence.regards
     namespace, _, name = key.rpartition("/")
     identity = "\0".join((*occurrence.dedupe, str(int(now_s))))

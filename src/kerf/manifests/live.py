@@ -223,7 +223,7 @@ def decode_live(raw: bytes | Raw, kind: str, api_version: str) -> Watched | None
     """One object of a live API; None for a kind that Kerf does not follow. Raises DecodeError.
 
     The items of a list have no kind of their own: `kind` and `api_version` are the list's. Equal in result to
-    `decode_object` of the same object, save that bytes of parts that nobody reads are not looked into.
+    `decode_object` of the same object, save that bytes of parts that are not read are not looked into.
     """
     try:
         if (kind, api_version) == ("Pod", "v1"):

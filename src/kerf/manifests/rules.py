@@ -2,7 +2,7 @@
 
 There are two sorts. The CRDs refuse some objects by CEL rules; no server has such an object, and a manifest with one is
 an error. Others a server takes and Karpenter refuses only when it runs (its RuntimeValidate), or takes although they
-are mistakes. In a manifest these are errors too. A live object, which has a uid, must be read nevertheless, and is told
+are mistakes. In a manifest these are errors too. A live object, which has a uid, must be read nevertheless, and is said
 by its verdict: empty, or what is wrong with it.
 
 The functions note problems in the report; the forms of single fields have been checked before.

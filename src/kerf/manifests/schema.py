@@ -1,6 +1,6 @@
 """Checks of plain values against the form of an API object, before anything is decoded.
 
-One walk finds every wrong type, missing field and unknown name of an object, each with its path, so that decoding can
+One walk finds every wrong type, missing field and unknown name of an object, each with its path, so decoding can
 take the form for granted and a user sees all errors at once. Unknown names are not errors: the API may be newer.
 
 Nearly every object is right, and a path for each of its values costs more than a look at them. So a record is looked at
@@ -379,7 +379,7 @@ DURATION_OR_NEVER = Scalar("a duration such as 30s, 10m or 1h30m, or Never", lam
 NAME = Scalar("text of lower-case letters, digits, - and . (a Kubernetes name)", _matches(_NAME, 253))
 DNS_LABEL = Scalar("at most 63 lower-case letters, digits and -", _matches(_DNS_LABEL, 63))
 LABEL_KEY = Scalar("a label key such as example.com/name", _matches(_LABEL_KEY, 317))
-# Of any length, so that none of these is kept.
+# Of any length, so none of these is kept.
 QUALIFIED_NAME = Scalar(
     "text such as example.com/name", lambda value: isinstance(value, str) and _QUALIFIED.fullmatch(value) is not None
 )

@@ -1,6 +1,6 @@
 """PodMetrics and NodeMetrics of metrics.k8s.io to model values.
 
-Usage is for advice only, and what measures it may lie: a kubelet that has just started, a clock that was set, an
+Usage is for advice only, and metrics can be wrong: a kubelet that has just started, a clock that was set, an
 adapter in the metrics server's place. So nothing here is an error. What cannot be true is left out, with a doubt that
 names its place, and the rest counts.
 """
@@ -103,7 +103,7 @@ def _containers(raws: Any, report: Report) -> Iterator[ContainerUsage]:
         if not isinstance(name, str) or not name:
             report.doubt((*path, "name"), "text that is not empty", name)
         elif names.count(name) > 1:
-            # Nobody knows which of them is meant.
+            # Which of them is meant is not known.
             report.doubt((*path, "name"), "every container once", name)
         else:
             used = _used(raw.get("usage"), (*path, "usage"), report)

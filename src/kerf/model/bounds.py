@@ -1,6 +1,6 @@
 """Floors and caps that a NodePool's annotations state: how few nodes it keeps, the highest price, how many at once.
 
-An annotation is free text to the API server, so that a broken one is only found here. It is never taken for absent:
+An annotation is free text to the API server, so a broken one is only found here. It is never taken for absent:
 without its cap a pool could buy anything, and without its floor a node could go that was meant to stay.
 """
 
@@ -31,8 +31,8 @@ class Bounds:
     """What the annotations state; prices in micro-units per hour, None without a cap.
 
     `max_launches` is per minute, None without a pace.
-    `invalid` says which price or pace cannot be read, so that the pool takes no nodes; `invalid_floor` that the number
-    of nodes cannot be, so that none of them is taken away. Both are empty for a pool whose annotations can be read.
+    `invalid` says which price or pace cannot be read, so the pool takes no nodes; `invalid_floor` that the number
+    of nodes cannot be, so none of them is taken away. Both are empty for a pool whose annotations can be read.
     """
 
     min_nodes: int = 0
@@ -53,7 +53,7 @@ class Bounds:
             return OverPriceCap(price_micro, self.max_price_micro)
         eighths, cap = kind.gpu_eighths, self.max_gpu_price_micro
         if cap is not None and eighths and 8 * price_micro > cap * eighths:
-            # Rounded up, so that no price is shown that is within the cap.
+            # Rounded up, so no price is shown that is within the cap.
             return OverPriceCap(-(-8 * price_micro // eighths), cap, per_gpu=True)
         return None
 

@@ -1,7 +1,7 @@
 """Requirements as set algebra, taints and tolerations.
 
 A requirement is a set of allowed label values: a finite set (`In`), the complement of one (`NotIn`, `Exists`), or a
-complement cut by integer bounds (`Gt`, `Lt`, `Gte`, `Lte`). Intersections of those are again of that form, so that
+complement cut by integer bounds (`Gt`, `Lt`, `Gte`, `Lte`). Intersections of those are again of that form, so
 "pod and pool and type and offering agree" is one fold.
 """
 

@@ -1,4 +1,4 @@
-"""CronJob: when its next run comes, and the pods it will make, so that room can be ready before them."""
+"""CronJob: when its next run comes, and the pods it will make, so room can be ready before them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ _LONGEST_LEAD_S = 86_400
 class CronJob:
     """A CronJob as far as its next run can be known from it.
 
-    `time_zone` empty means that of the controller manager, which nobody can ask. `pods` is how many run at once;
+    `time_zone` empty means that of the controller manager, which cannot be asked for. `pods` is how many run at once;
     `pod` is one of them, without uid, since no API has seen it. `has_deadline` says whether a run ends by itself.
     """
 

@@ -20,7 +20,7 @@ class CatalogueSource:
     """Where the prices of a dump come from.
 
     `name` and `region` are those of `--catalog` and `--region`, empty where the NodePools decide. `text` holds a
-    catalogue file whole, so that the dump needs no second file. `digest` is of all types, offerings and prices.
+    catalogue file whole, so the dump needs no second file. `digest` is of all types, offerings and prices.
     """
 
     name: str = ""

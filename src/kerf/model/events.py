@@ -1,7 +1,7 @@
 """Events for people: one constructor each, with its text and the key by which repeats are dropped.
 
 Reasons and wording are Karpenter's where it has the event (docs/reference/cluster.md), and Cluster Autoscaler's for
-`TriggeredScaleUp`, so that runbooks written for either keep working. Adapters only post them.
+`TriggeredScaleUp`, so runbooks written for either keep working. Adapters only post them.
 """
 
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ def nominated(pod_key: str, target: str) -> Occurrence:
 
 
 def not_reserved(pod_key: str, claim: str, why: str) -> Occurrence:
-    """A pod may not have the toleration of the node that was bought for it, so that others may come before it."""
+    """A pod may not have the toleration of the node that was bought for it, so others may come before it."""
     return _about("Pod", pod_key, WARNING, "NotReserved", f"The node of {claim} cannot be reserved for this pod: {why}")
 
 
@@ -383,7 +383,7 @@ def admitted(pod_key: str, window: str) -> Occurrence:
 
 
 def left_pending(pod_key: str, window: str) -> Occurrence:
-    """A window has closed over a pod that it let in and that found no node; nobody would make it again."""
+    """A window has closed over a pod that it let in and that found no node; no controller would make it again."""
     text = f"CapacityWindow {window} has closed and the pod still waits; nobody would make it again, so it is left"
     return _about("Pod", pod_key, WARNING, "WindowClosed", text, float("inf"))
 

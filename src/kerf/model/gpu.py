@@ -93,7 +93,7 @@ class Partition:
 
     @property
     def free(self) -> int:
-        """Parts that nobody holds."""
+        """Parts that no pod holds."""
         return self.count - self.used
 
 

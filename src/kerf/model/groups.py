@@ -103,7 +103,7 @@ class GroupUntried(Cause):
 
 @dataclass(frozen=True, slots=True, order=True)
 class GroupKey:
-    """A group of one namespace; `api` tells groups of equal names apart that different projects define."""
+    """A group of one namespace; `api` distinguishes groups of equal names that different projects define."""
 
     namespace: str
     name: str

@@ -54,7 +54,7 @@ def offerings_text(keys: Iterable[OfferingKey]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Offering:
-    """One way to buy an instance type. `price_micro` is per hour; `is_estimate` marks a price nobody quoted.
+    """One way to buy an instance type. `price_micro` is per hour; `is_estimate` marks a price that was not quoted.
 
     `is_final` marks one that no NodeOverlay changes: what a scenario says that something costs from now on.
     `reservation` is the id of the one that it is bought by, and `most` how many instances that has, running ones among

@@ -58,7 +58,7 @@ class NodePool:
     that is absent from it too. `own_labels` and `own_annotations` are those of the pool object itself.
     `chosen_labels` are those of `labels` that Kerf has chosen for one node, where the pool left them open.
     `expire_after_s` and `termination_grace_period_s` None mean never. `invalid` says what of the spec cannot be carried
-    out although the API took it, so that the pool takes no nodes; `invalid_schedule` that of a budget, so that no node
+    out although the API took it, so the pool takes no nodes; `invalid_schedule` that of a budget, so no node
     is disrupted.
     """
 

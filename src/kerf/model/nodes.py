@@ -41,7 +41,7 @@ def reservation(claim: str) -> Taint:
 
 
 def is_ephemeral(taint: Taint) -> bool:
-    """Whether a starting node loses the taint without anybody's decision."""
+    """Whether a starting node loses the taint without a decision of a controller."""
     return (taint.key, taint.effect) in EPHEMERAL_TAINTS or taint.key.startswith("readiness.k8s.io/")
 
 

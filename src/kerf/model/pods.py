@@ -76,7 +76,7 @@ class Container:
 
 @dataclass(frozen=True)
 class PodSpec:
-    """What is the same for all pods of a workload; decode interns it, so that equal pods share one.
+    """What is the same for all pods of a workload; decode interns it, so equal pods share one.
 
     `affinity` holds the required node affinity terms, of which one must hold (none: no constraint); `preferred` the
     preferred ones with weight. `scheduling_gates` hold a pod back. `not_planned` names what a pod is refused for
@@ -365,7 +365,7 @@ class Pod:
 
     @property
     def is_daemon(self) -> bool:
-        """Whether a DaemonSet or the kubelet itself owns it, so that no autoscaler acts for it."""
+        """Whether a DaemonSet or the kubelet itself owns it, so no autoscaler acts for it."""
         return is_daemon(self.owner)
 
 

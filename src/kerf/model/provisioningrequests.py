@@ -1,4 +1,4 @@
-"""ProvisioningRequest (`autoscaling.x-k8s.io/v1`): room that somebody, Kueue above all, asks for before there are pods.
+"""ProvisioningRequest (`autoscaling.x-k8s.io/v1`): room that a controller such as Kueue asks for before pods.
 
 Names and meanings are Cluster Autoscaler's (cluster-autoscaler/proposals/provisioning-request.md, and the constants of
 its package `provisioningrequest/conditions`). A request of a class that is not among ours is another's.

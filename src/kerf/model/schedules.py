@@ -1,7 +1,7 @@
 """When a cron schedule is due on the clock of a time zone, for windows that people keep by that clock.
 
 Daylight saving is what makes it hard. A time that does not exist on a day is due at the next minute that does, and one
-that exists twice is due once: nobody wants an opening lost or doubled. CronJobs follow their controller instead, which
+that exists twice is due once: an opening must not be lost or doubled. CronJobs follow their controller instead, which
 does both.
 """
 
@@ -65,7 +65,7 @@ def has_zone(name: str) -> bool:
 def due_times(schedule: str, zone: str, after_s: float) -> Iterator[float]:
     """Every instant after `after_s` at which a good schedule is due, rising; none is given twice."""
     began = datetime.fromtimestamp(after_s, ZoneInfo(zone)).replace(tzinfo=None) - _LONGEST_GAP
-    # From midnight, so that all who ask on one day share what was worked out.
+    # From midnight, so all who ask on one day share what was worked out.
     start: datetime | None = began.replace(hour=0, minute=0, second=0, microsecond=0)
     last_s = after_s
     while start is not None:
@@ -102,7 +102,7 @@ def _stretch(schedule: str, zone: str, start: datetime) -> _Stretch:
 def run_times(schedule: str, zone: str, after_s: float) -> Iterator[float]:
     """Every instant after `after_s` at which a CronJob's controller is due to start a run, rising.
 
-    As robfig/cron does for it: a run falls on every instant at which the clock shows a time of the schedule, so that
+    As robfig/cron does for it: a run falls on every instant at which the clock shows a time of the schedule, so
     one in an hour that is left out is lost, and one in an hour that comes twice comes twice. No zone is UTC.
     """
     where = ZoneInfo(zone or "UTC")

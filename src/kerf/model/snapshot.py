@@ -266,7 +266,7 @@ class ClusterNode(Large):
 
 @dataclass(frozen=True, repr=False)
 class ClusterSnapshot(Large):
-    """All that a decision may depend on. Every tuple is in name order, so that equal input gives equal bytes.
+    """All that a decision may depend on. Every tuple is in name order, so equal input gives equal bytes.
 
     `windowed` are the pods with the label of CapacityWindows that are bound and have not ended; `grouped` the pods of
     groups, or that take the room of a request, for which no plan is made: they have a place, have ended well, or no

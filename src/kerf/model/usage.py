@@ -1,6 +1,6 @@
 """What pods and nodes were seen to use: for advice only, never for a placement.
 
-kube-scheduler and every decision here go by requests; usage is what metrics.k8s.io tells, a mean over a short window.
+kube-scheduler and every decision here go by requests; usage is what metrics.k8s.io reports, a mean over a short window.
 """
 
 from collections.abc import Mapping
@@ -63,4 +63,4 @@ class Usage(Large):
 
 
 NO_USAGE = Usage()
-"""Where there is no metrics server, or it has told nothing yet."""
+"""Where there is no metrics server, or it has reported nothing yet."""

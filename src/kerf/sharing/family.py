@@ -19,7 +19,7 @@ from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap, ResourceQuota
 
 SHARING = "kerf.dev/gpu-sharing"
-"""Annotation of a NodePool: the name of the family that manages its cards, where no label tells."""
+"""Annotation of a NodePool: the name of the family that manages its cards, where no label says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Family(Protocol):
         ...
 
     def assumptions(self, labels: Mapping[str, str]) -> tuple[Mapping[str, str], ...]:
-        """What is assumed of new nodes where nobody states it: labels, one set each; one empty set for nothing.
+        """What is assumed of new nodes where it is not stated: labels, one set each; one empty set for nothing.
 
         Pods are planned for under each; feature discovery corrects such a label on the node itself.
         """
@@ -157,7 +157,7 @@ class Family(Protocol):
         ...
 
     def divided(self, devices: Sequence[DeviceState], jobs: int) -> Resources:
-        """What each of so many equal containers asks of these idle devices of a node, so that all find a place.
+        """What each of so many equal containers asks of these idle devices of a node, so all find a place.
 
         Whole devices while there are enough of them. Empty where they cannot be divided so often.
         """

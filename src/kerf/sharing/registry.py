@@ -162,8 +162,8 @@ def unreadable_for(
 ) -> tuple[Unreadable, ...]:
     """What is wrong in those of the ConfigMaps that nodes with these labels and annotations depend on.
 
-    They do where the map is their own family's, or where they name a configuration that may be in it. Cards that nobody
-    shares need none. A map that can be read may contradict those that are `held`.
+    They do where the map is their own family's, or where they name a configuration that may be in it. Cards that no
+    node shares need none. A map that can be read may contradict those that are `held`.
     """
     owner = owner_of(labels, annotations, families)
     names_one = any(key in CONFIGURATION_LABELS for key in labels) or any(key in CHOICES for key in annotations)

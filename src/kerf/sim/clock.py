@@ -5,7 +5,7 @@ hard. asyncio's heap of timers does not keep the order of equal deadlines; here 
 And a loop on which nothing can ever happen would hang or spin; here it raises `VirtualDeadlock` and names who waits.
 
 Deadlines are rounded up to 2**-20 s. Sums of such numbers and whole seconds since the epoch are exact in a float, so
-that a timer for an instant never sees a clock that shows a little less.
+a timer for an instant never sees a clock that shows a little less.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class VirtualDeadlock(KerfError):
 
 
 class RealInput(KerfError):
-    """Somebody opened a socket or a pipe in virtual time, where nobody could ever wait for it."""
+    """A task opened a socket or a pipe in virtual time, where no task could ever wait for it."""
 
 
 class _Timer(asyncio.TimerHandle):
@@ -49,7 +49,7 @@ class _Timer(asyncio.TimerHandle):
 
 
 class _JumpingSelector(selectors.BaseSelector):
-    """Asked to wait, it tells the loop to jump. It accepts the loop's pipe to itself and nothing else."""
+    """Asked to wait, it makes the loop jump. It accepts the loop's pipe to itself and nothing else."""
 
     def __init__(self) -> None:
         self._keys: dict[int, selectors.SelectorKey] = {}

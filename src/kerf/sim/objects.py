@@ -121,7 +121,7 @@ def owners_of(obj: Json) -> Sequence[Json]:
 
 
 def controller_of(obj: Json) -> Json | None:
-    """The owner reference that is its controller; None when nobody controls it."""
+    """The owner reference that is its controller; None when it has none."""
     return next((owner for owner in owners_of(obj) if owner.get("controller")), None)
 
 

@@ -41,7 +41,7 @@ _KEPT = 10_000
 
 
 class Moment(NamedTuple):
-    """Where a run stands when it is told of an API event; `number` counts these events from 0.
+    """Where a run stands at an API event; `number` counts these events from 0.
 
     `changes` is how often the API has changed, `steps` how often the cloud has. From two moments that differ in
     `number` alone, a Kerf that was started again finds the same.
@@ -64,7 +64,7 @@ def run(
     """Run it to its end.
 
     Kerf is killed and started again after every API event whose moment `restart_at` says yes to.
-    `progress` is told the time since the start after every event, `watch` every event itself as the API server tells it
+    `progress` gets the time since the start after every event, `watch` every event itself as the API server reports it
     (ADDED | MODIFIED | DELETED, and the object, which is not to be changed). Raises InvariantBroken, and InputError for
     a step that names an object which is not there.
     """
@@ -169,7 +169,7 @@ class Simulation:
         Kubelets(self._api, self._clock, self._cloud, self._plugins, latencies).start()
         self._scheduler.start()
         self._workloads.start()
-        # Before all other timers, so that of two things at one time the scenario's comes first.
+        # Before all other timers, so of two things at one time the scenario's comes first.
         for expectation in self._scenario.expectations:
             self._at(expectation.at_s, self._checker(expectation))
         for step in self._scenario.timeline:

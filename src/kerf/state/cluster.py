@@ -1,9 +1,9 @@
 """ClusterState: watch events in, `snapshot()` out. The only mutable model.
 
-It joins what the API tells apart: node and claim by provider id, pods by node, and each node's cards with what the
+It joins what the API shows apart: node and claim by provider id, pods by node, and each node's cards with what the
 sharing family's own records say is used of them. It keeps no memory of its own: what it holds can always be read again.
 At 100,000 pods nothing may be looked for by going through them, so what belongs together is indexed as events come,
-and a node is joined anew only when one of its parts has changed.
+and a node is joined again only when one of its parts has changed.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -136,8 +136,8 @@ class ClusterState(Objects):
     def note(self, value: Node | NodeClaim | CapacityWindow | ProvisioningRequest | CapacityBuffer) -> None:
         """Take note of what our write has given back, unless the watch knows better by now.
 
-        It does when it has told a newer form, or that the object is gone. Versions of one object grow, also where the
-        API calls them opaque (KEP-5504 makes that a promise).
+        It does when it has reported a newer form, or that the object is gone. Versions of one object grow, also where
+        the API calls them opaque (KEP-5504 makes that a promise).
         """
         held: Any = self.find(*key_of(value))
         if held is None or held.uid != value.uid:
@@ -231,7 +231,7 @@ class ClusterState(Objects):
         self._stale.update(("Node", name) for name in names if name)
 
     def _touch_instances(self, provider_ids: Iterable[str]) -> None:
-        """Whatever is joined by these ids is to be joined anew."""
+        """Whatever is joined by these ids is to be joined again."""
         for provider_id in provider_ids:
             self._touch_nodes(self._nodes_by_id.of(provider_id))
             self._stale.update(("NodeClaim", name) for name in self._claims_by_id.of(provider_id))

@@ -1,4 +1,4 @@
-"""The objects of the cluster by kind and name, as they were told last."""
+"""The objects of the cluster by kind and name, as last reported."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar

@@ -15,7 +15,7 @@ _Value = TypeVar("_Value")
 
 
 class Shelf(Generic[_Value]):
-    """The objects of one kind. Their order is worked out when somebody asks, and kept until an object changes."""
+    """The objects of one kind. Their order is worked out when it is asked for, and kept until an object changes."""
 
     def __init__(self) -> None:
         self.held: dict[str, _Value] = {}

@@ -79,7 +79,7 @@ def test_a_launch_is_taken_up_by_the_next_process(world: KwokWorld) -> None:
     assert (40, [again]) == (world.now_s, list(world.done(world.cloud.list_instances())))
 
 
-def test_a_restart_tells_the_same_instance(world: KwokWorld) -> None:
+def test_a_restart_shows_the_same_instance(world: KwokWorld) -> None:
     """Nothing of an instance is lost on its way through the ConfigMap."""
     world.control(stockouts="[{instanceType: g5.xlarge, zone: us-east-1a}]")
     before: Instance = world.done(world.cloud.create(G5))
@@ -130,7 +130,7 @@ def test_settings_change_latencies_at_once(world: KwokWorld) -> None:
         ({"settings": "x" * 40_000, "stockouts": "[{zone: us-east-1a}]"}, "expected at most 32768 characters"),
     ],
 )
-def test_a_bad_entry_is_told_once_and_the_others_hold(world: KwokWorld, data: dict[str, str], said: str) -> None:
+def test_a_bad_entry_is_reported_once_and_the_others_hold(world: KwokWorld, data: dict[str, str], said: str) -> None:
     """The log has place, path, expected and got, once; the stock-out beside it works."""
     world.control(**data)
 
@@ -216,7 +216,7 @@ def test_a_second_currency_is_not_sold(world: KwokWorld) -> None:
     assert "CNY" == cloud.currency
 
 
-def test_an_unknown_region_is_told_at_once_or_at_the_pool(world: KwokWorld) -> None:
+def test_an_unknown_region_is_reported_at_once_or_at_the_pool(world: KwokWorld) -> None:
     """With a catalogue named it is the operator's mistake; without, it is the pool that cannot buy."""
     with pytest.raises(InputError, match="mars"):
         Catalogue("aws", "mars")

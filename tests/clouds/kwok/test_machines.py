@@ -249,7 +249,7 @@ def test_the_device_plugin_ends_a_bind_of_hami(world: KwokWorld, lock: str) -> N
     assert ("success", None) == (phase(world), lock_of(world, name))
 
 
-def test_a_bind_that_came_while_nobody_acted_is_ended_too(world: KwokWorld) -> None:
+def test_a_bind_that_came_while_nothing_acted_is_ended_too(world: KwokWorld) -> None:
     """Every pod that waits for its device plugin is found at the start."""
     name = world.joined(G5)
     world.stop()
@@ -269,7 +269,7 @@ def test_a_lock_of_another_pod_is_left_alone(world: KwokWorld) -> None:
     assert ("success", "2026-01-05T07:01:00Z,default,gpu-9") == (phase(world), lock_of(world, name))
 
 
-def test_a_node_of_somebody_else_has_a_device_plugin_of_its_own(world: KwokWorld) -> None:
+def test_a_foreign_node_has_a_device_plugin_of_its_own(world: KwokWorld) -> None:
     """Neither its pods nor its lock are ours."""
     world.api.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "real"}, "spec": {}, "status": {}})
     bound(world, "real")

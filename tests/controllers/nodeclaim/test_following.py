@@ -497,7 +497,7 @@ def test_a_pin_from_an_earlier_life_ends_too(cluster: Cluster) -> None:
     assert {} == notes(cluster, "p")
 
 
-def test_an_unregistered_node_of_ours_is_not_open_to_pods(cluster: Cluster) -> None:
+def test_our_unregistered_node_is_not_open_to_pods(cluster: Cluster) -> None:
     """Until Kerf has seen it the taint keeps every pod off."""
     claim = on_its_way(cluster, "pin")
     cluster.crash()

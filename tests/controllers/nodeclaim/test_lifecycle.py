@@ -140,7 +140,7 @@ class Wordy(FakeCloud):
         raise LaunchFailed(f"UnauthorizedOperation, request {self.tries}")
 
 
-def test_a_cloud_that_words_each_refusal_anew_is_not_pestered(cluster: Cluster) -> None:
+def test_a_cloud_that_words_each_refusal_differently_is_not_pestered(cluster: Cluster) -> None:
     """Our own note of a failure must not wake us before the back-off is over: the first words stay."""
     cluster.use(cloud := Wordy((), cluster.clock))
     start(cluster)
@@ -471,7 +471,7 @@ def test_a_restart_goes_on_where_it_stood(cluster: Cluster) -> None:
     assert ["its node never registered with the cluster"] == cluster.said("RegisteredTimedOut")
 
 
-def test_a_node_of_somebody_else_is_left_alone(cluster: Cluster) -> None:
+def test_a_foreign_node_is_left_alone(cluster: Cluster) -> None:
     """A node whose provider id no claim has is not ours."""
     cluster.claimed(reached=ON_ITS_WAY)
     start(cluster)

@@ -69,7 +69,7 @@ def test_an_episode_is_said_once_on_the_claim_the_node_and_the_job(cluster: Clus
     )
 
 
-def test_a_restart_says_nothing_anew_and_a_second_episode_does(cluster: Cluster) -> None:
+def test_a_restart_says_nothing_again_and_a_second_episode_does(cluster: Cluster) -> None:
     """The condition is the memory: it ends when use falls below 80 %."""
     book = piled_up(cluster)
     cluster.at(10, lambda: setattr(book, "usage", used(3880)))
@@ -89,7 +89,7 @@ def test_a_restart_says_nothing_anew_and_a_second_episode_does(cluster: Cluster)
     assert ("True", 2, 2) == (marked(cluster), len(cluster.said("Overloaded")), len(cluster.said("OverloadsNode")))
 
 
-def test_a_job_on_several_nodes_is_told_once(cluster: Cluster) -> None:
+def test_a_job_on_several_nodes_is_reported_once(cluster: Cluster) -> None:
     """Of all that begin together, and no more of those that follow while it lasts."""
     for number in (1, 2, 3):
         cluster.running(number)
@@ -105,7 +105,7 @@ def test_a_job_on_several_nodes_is_told_once(cluster: Cluster) -> None:
     assert told.startswith("2 pods of Job default/web ask 0 cpu on 2 nodes")
 
 
-def test_a_node_that_is_asked_for_much_is_none_of_ours(cluster: Cluster) -> None:
+def test_a_node_that_is_asked_for_much_is_not_ours(cluster: Cluster) -> None:
     """Full by requests: the scheduler knows, and new pods wait and are bought for."""
     cluster.running(1)
     cluster.put(run("a", cpu="2"))
@@ -126,7 +126,7 @@ def test_without_usage_nothing_is_said_and_nothing_taken_back(cluster: Cluster) 
     assert "True" == marked(cluster)
 
 
-def test_a_node_without_a_claim_is_told_too(cluster: Cluster) -> None:
+def test_a_node_without_a_claim_is_reported_too(cluster: Cluster) -> None:
     """It has no place for a condition; the event is all there is."""
     cluster.put(node_object(a_node("node-1"), cluster.clock.now_s()), run("a"))
     book = start(cluster)
@@ -137,7 +137,7 @@ def test_a_node_without_a_claim_is_told_too(cluster: Cluster) -> None:
     assert (2, 2) == (len(cluster.said("Overloaded")), len(cluster.said("OverloadsNode")))
 
 
-def test_pods_that_come_later_are_told_later(cluster: Cluster) -> None:
+def test_pods_that_come_later_are_reported_later(cluster: Cluster) -> None:
     """Usage of a node may be known before its pods are; what is said then is remembered with the claim."""
     cluster.running(1)
     book = start(cluster)
@@ -157,7 +157,7 @@ def test_pods_that_come_later_are_told_later(cluster: Cluster) -> None:
     assert cluster.condition("Overloaded")[2].endswith("; by Job default/web")
 
 
-def test_who_was_told_stands_in_an_annotation_until_the_episode_ends(cluster: Cluster) -> None:
+def test_who_was_named_stands_in_an_annotation_until_the_episode_ends(cluster: Cluster) -> None:
     """Anything else there only means one more event."""
     book = piled_up(cluster)
     cluster.at(10, lambda: setattr(book, "usage", used(3880)))

@@ -90,7 +90,7 @@ def test_pods_are_evicted_tier_by_tier(cluster: Cluster) -> None:
     ],
     ids=["static", "tolerates everything", "tolerates the disruption"],
 )
-def test_pods_that_nobody_waits_for(cluster: Cluster, stays: Json) -> None:
+def test_pods_that_nothing_waits_for(cluster: Cluster, stays: Json) -> None:
     """They are not evicted; the node goes under them."""
     going(cluster, stays)
     cluster.at(10)
@@ -311,7 +311,7 @@ def test_the_end_of_a_node_waits_for_no_volume(cluster: Cluster) -> None:
     assert (True, said) == (cluster.is_ending(), cluster.condition(VOLUMES_DETACHED))
 
 
-def test_a_node_whose_instance_is_gone_waits_for_nobody(cluster: Cluster) -> None:
+def test_a_node_whose_instance_is_gone_waits_for_nothing(cluster: Cluster) -> None:
     """It is not ready and the cloud has no such instance: no kubelet ends its pods any more."""
     cluster.put(pool(), here("a", annotations={DO_NOT_DISRUPT: "true"}))
     claim = cluster.running(1, node={"is_ready": False})
@@ -334,7 +334,7 @@ def test_a_node_that_is_not_ready_is_drained_while_its_instance_is_there(cluster
     assert cluster.is_ending()
 
 
-def test_a_node_that_never_served_waits_for_nobody(cluster: Cluster) -> None:
+def test_a_node_that_never_served_waits_for_nothing(cluster: Cluster) -> None:
     """It has never become ready."""
     going(cluster, here("a"), node={"is_ready": False}, reached=(LAUNCHED, REGISTERED))
     cluster.at(10)

@@ -38,7 +38,7 @@ def said(cluster: Cluster, name: str = "gpu") -> tuple[str, str] | None:
         (SHARED % 0, 'data["four"].sharing.timeSlicing.resources[0].replicas', "expected a whole number from 2, got 0"),
     ],
 )
-def test_a_config_map_that_cannot_be_read_is_told_on_the_pools_that_need_it(
+def test_a_config_map_that_cannot_be_read_is_reported_on_the_pools_that_need_it(
     cluster: Cluster, text: str, place: str, reason: str
 ) -> None:
     """Until it can be read again; the pool beside it has no such condition."""
@@ -63,7 +63,7 @@ def test_a_config_map_that_cannot_be_read_is_told_on_the_pools_that_need_it(
     assert ("False", "") == said(cluster)
 
 
-def test_a_name_that_nobody_knows_is_told_beside_good_ones(cluster: Cluster) -> None:
+def test_an_unknown_name_is_reported_beside_good_ones(cluster: Cluster) -> None:
     """The good ones serve, so nothing else would say it."""
     cluster.put(
         pool(annotations={"kerf.dev/device-plugin-configs": "four, fuor"}), config_map(four=SHARED % 4, two=SHARED % 2)
@@ -77,7 +77,7 @@ def test_a_name_that_nobody_knows_is_told_beside_good_ones(cluster: Cluster) -> 
     assert ("True", told) == said(cluster)
 
 
-def test_a_layout_that_the_cards_cannot_have_is_told(cluster: Cluster) -> None:
+def test_a_layout_that_the_cards_cannot_have_is_reported(cluster: Cluster) -> None:
     """Of A10G nobody makes MIG instances."""
     cluster.put(pool(labels={LAYOUT: "all-1g.5gb"}))
     start(cluster)
@@ -95,7 +95,7 @@ def hami_map(namespace: str, count: int) -> Json:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
-def test_a_contradiction_of_two_maps_is_told_and_a_tenants_map_is_none(cluster: Cluster) -> None:
+def test_a_contradiction_of_two_maps_is_reported_and_a_tenants_map_is_none(cluster: Cluster) -> None:
     """Until one of them goes; the pool's nodes are planned with what was read first."""
     cluster.put(pool(labels={"gpu": "on"}), hami_map("kube-system", 4), hami_map("team-a", 9))
     start(cluster)

@@ -62,7 +62,7 @@ def test_containers_of_a_pod_count_one_by_one() -> None:
     assert bound <= per_hour(planned(pods, [a_hami_pool()], [pair]))
 
 
-def test_a_dear_spot_price_is_no_bound_for_on_demand() -> None:
+def test_an_expensive_spot_price_is_no_bound_for_on_demand() -> None:
     """Spot comes first at any price; a pod that asks on-demand may pay less."""
     kind = an_instance_type(capacity_types=(SPOT, ON_DEMAND))
     offerings = (Offering("us-east-1a", SPOT, 5_000_000), Offering("us-east-1a", ON_DEMAND, 1_000_000))

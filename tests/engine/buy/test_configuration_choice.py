@@ -130,7 +130,7 @@ def test_nodes_for_pods_on_time_sliced_cards(replicas: int, count: int, expected
     assert expected == bought(decided)
 
 
-def test_a_pod_is_told_which_configuration_would_hold_it() -> None:
+def test_a_pod_learns_which_configuration_would_hold_it() -> None:
     """As a label of the pool's template, with the patch."""
     decided = planned(pods({"mig-3g.20gb": 1}), [a_pool()], [LONE], config_maps=(config_map(),))
     unplaced = decided.unplaced[0]
@@ -173,7 +173,7 @@ def test_hints_help(wanted: str, labels: dict[str, str], hint: str) -> None:
     assert hint in planned(pods({wanted: 1}), [a_pool(labels=labels)], [LONE]).unplaced[0].hint
 
 
-def test_a_name_that_nobody_knows_is_told_beside_good_ones() -> None:
+def test_an_unknown_name_is_reported_beside_good_ones() -> None:
     """By the annotation in which it stands."""
     pool = a_pool(own_annotations={"kerf.dev/mig-configs": "nosuch, halves"})
     decided = planned(pods({"mig-3g.20gb": 1}), [pool], [LONE], config_maps=(config_map(),))

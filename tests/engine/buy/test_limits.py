@@ -61,7 +61,7 @@ def test_claims_in_flight_count_as_the_type_they_are_planned_as() -> None:
     assert (14000, 2) == (used["pool"]["cpu"], used["pool"]["nodes"])
 
 
-def test_a_node_of_ours_counts_what_it_shows_where_the_type_is_unknown() -> None:
+def test_our_node_counts_what_it_shows_where_the_type_is_unknown() -> None:
     """A type that the market lost still counts; a node without claim never does."""
     snapshot = a_snapshot(nodes=[a_node("mine"), a_node("foreign")], claims=[a_claim(node_name="mine")])
 

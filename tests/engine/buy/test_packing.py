@@ -184,7 +184,7 @@ def test_many_pods_cost_no_more_than_one_by_one() -> None:
     assert 250 == len(decided.launches)
 
 
-def test_a_pod_of_nobody_is_left_with_its_stage() -> None:
+def test_a_pod_without_a_target_is_left_with_its_stage() -> None:
     """What fits no type is left, the others are served."""
     pods = [a_pod("huge", cpu=99), a_pod("small", cpu=1)]
 

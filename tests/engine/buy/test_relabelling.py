@@ -40,7 +40,7 @@ def decided(waiting: list[Pod], *nodes: ClusterNode, pool: NodePool = POOL) -> P
     return planned(waiting, [pool], [LONE], nodes=nodes, config_maps=(config_map(), MIXED))
 
 
-def test_an_idle_node_is_cut_anew_instead_of_a_launch() -> None:
+def test_an_idle_node_is_cut_again_instead_of_a_launch() -> None:
     """For as many pods as it then holds; the others get a node."""
     made = decided(pods({"mig-3g.20gb": 3}), cut_node())
     (relabel,) = made.relabels

@@ -42,7 +42,7 @@ def test_daemons_and_ended_pods_do_not_move() -> None:
     assert ["web"] == [pod.name for pod in may_go(a_cluster([free_pool()], [ours("a")], pods))[0].pods]
 
 
-def test_blocked_nodes_are_told_with_their_reason() -> None:
+def test_blocked_nodes_are_reported_with_their_reason() -> None:
     """They are listed beside the candidates."""
     nodes = [ours("a", annotations=PROTECTED), ours("b")]
 

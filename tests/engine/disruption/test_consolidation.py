@@ -101,7 +101,7 @@ def test_pods_that_wait_take_their_place_first() -> None:
     assert [] == order(a_cluster([free_pool()], nodes, [running, on("b", "y", cpu=2), a_pod("new", cpu=2)]))
 
 
-def test_the_dearest_goes_first() -> None:
+def test_the_most_expensive_goes_first() -> None:
     """Price over what the move disturbs."""
     nodes = [ours("a"), ours("b", instance_type="m5.2xlarge"), ours("c")]
     pods = [on(name, f"p-{name}", cpu=1) for name in "abc"]

@@ -54,7 +54,7 @@ def test_a_node_that_never_had_a_pod_is_empty_since_it_was_initialised() -> None
     assert plan.deletions[0].why.startswith("empty for 1m,")
 
 
-def test_the_dearest_go_first_where_the_budget_is_short() -> None:
+def test_the_most_expensive_go_first_where_the_budget_is_short() -> None:
     """Equal prices by name."""
     nodes = [ours("a"), ours("b", instance_type="g5.xlarge"), ours("c")]
 

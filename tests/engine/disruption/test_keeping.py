@@ -50,7 +50,7 @@ def alone(pool: Any, *pods: Pod) -> Keeping:
     return why(a_cluster([pool], [ours("a")], pods))
 
 
-def test_the_first_rule_that_keeps_a_node_is_told() -> None:
+def test_the_first_rule_that_keeps_a_node_is_reported() -> None:
     """Settings of the pool first, then room, then that others go first."""
     pod = on("a", "web", cpu=1)
 
@@ -86,7 +86,7 @@ def test_a_pool_keeps_its_floor() -> None:
     assert f"NodePool pool lets no node go: {broken.bounds.invalid_floor}" == keeping_text(alone(broken))
 
 
-def test_time_that_runs_is_told() -> None:
+def test_time_that_runs_is_reported() -> None:
     """With how much of it is left."""
     pool = a_pool(disruption=Disruption(60))
 

@@ -487,7 +487,7 @@ def test_a_pool_whose_requirements_nothing_satisfies_says_so() -> None:
     )
 
 
-def test_a_pod_too_large_for_everything_is_told_to_ask_for_less() -> None:
+def test_a_pod_too_large_for_everything_is_advised_to_ask_for_less() -> None:
     """Where no type is sold that holds it, no type is named; less of a GPU is another workload."""
     decided = planned([a_pod(cpu=999)], [a_pool("blue", types=["m5.xlarge"])], [M5, G5])
     of_cards = planned([a_pod(gpu=9)], [a_pool("blue", types=["g5.xlarge"])], [M5, G5])

@@ -273,7 +273,7 @@ def test_a_plan_says_at_once_that_a_template_is_missing() -> None:
         ({"noRetry": "maybe"}, """parameters.noRetry is ignored: expected "true" or "false", got 'maybe'"""),
     ],
 )
-def test_a_parameter_that_makes_no_sense_is_told(parameters: dict[str, str], said: str) -> None:
+def test_a_parameter_that_makes_no_sense_is_reported(parameters: dict[str, str], said: str) -> None:
     """With what was expected, where whoever wrote it looks."""
     assert f"Kerf looks for room for it; {said}" == told(world(a_request(parameters=parameters)))["Accepted"][2]
 

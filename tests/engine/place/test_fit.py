@@ -71,14 +71,14 @@ def test_an_untolerated_taint_is_shown_whole() -> None:
     assert "did not tolerate taint dedicated=gpu:NoSchedule" == misfit_reason(misfit)
 
 
-def test_a_soft_taint_keeps_nobody_off() -> None:
+def test_a_soft_taint_keeps_no_pod_off() -> None:
     """PreferNoSchedule is a wish."""
     pool = a_pool(taints=(Taint("busy", "", "PreferNoSchedule"),))
 
     assert isinstance(tried(a_pod(), offer(pool, M5)), Placed)
 
 
-def test_missing_quantities_of_every_resource_are_told() -> None:
+def test_missing_quantities_of_every_resource_are_reported() -> None:
     """The reason names the resource that lacks most of its share, `missing` has them all."""
     misfit = refusal(a_pod(cpu=5, memory="64Gi"), offer(a_pool(), M5))
 

@@ -105,7 +105,7 @@ def test_one_that_is_going_already_is_enough() -> None:
     assert () == planned(a_pod("w", gpu=1, uid="w"), nodes=(node(*takers),)).evictions
 
 
-def test_idle_cards_are_taken_before_anybody_goes() -> None:
+def test_idle_cards_are_taken_before_any_pod_goes() -> None:
     """One card is free."""
     made = planned(a_pod("w", gpu=1, uid="w"), nodes=(node(taker("o")),))
 

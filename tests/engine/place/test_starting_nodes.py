@@ -43,7 +43,7 @@ def test_the_taints_of_the_claim_count_before_the_node_has_them() -> None:
 
 
 @pytest.mark.parametrize("claim", [None, a_claim(node_name="node", reached=(LAUNCHED, REGISTERED))])
-def test_the_taint_of_a_cordon_refuses_nobody(claim: Any) -> None:
+def test_the_taint_of_a_cordon_refuses_no_pod(claim: Any) -> None:
     """It comes after the cordon and goes after it; the cordon itself is looked at elsewhere."""
     assert 0 == refusals(ClusterNode(a_node("node", taints=(CORDON,)), claim))
 

@@ -41,7 +41,7 @@ def test_a_pod_group_is_that_of_its_project(version: str, kind: type) -> None:
     assert (kind("default", "g", 3),) == read(text).pod_groups
 
 
-def test_a_pod_group_of_somebody_else_is_not_read() -> None:
+def test_a_foreign_pod_group_is_not_read() -> None:
     """It is counted among the kinds that Kerf does not know."""
     text = "{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: {name: g}, spec: {}}"
 

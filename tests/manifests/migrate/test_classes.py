@@ -79,7 +79,7 @@ def test_images(lines: str, family: str | None, terms: list[Any], look: bool) ->
     assert look is migrated(text).needs_look
 
 
-def test_what_today_requires_and_nobody_said_is_marked() -> None:
+def test_what_today_requires_and_is_not_given_is_marked() -> None:
     """Valid for the API, and impossible to overlook."""
     made, text = migrated(template("amiFamily: AL2023")), text_of(template("amiFamily: AL2023"))
     blank = ["spec.role", "spec.subnetSelectorTerms", "spec.securityGroupSelectorTerms"]

@@ -229,7 +229,7 @@ def test_a_pool_without_settings_keeps_its_class_without_them() -> None:
     assert [False, True] == ["kubelet" in new.value["spec"] for new in made.objects[2:]]
 
 
-def test_settings_of_a_class_that_is_not_in_the_input_are_told() -> None:
+def test_settings_of_a_class_that_is_not_in_the_input_are_reported() -> None:
     """Nobody knows then what else the class says."""
     found = row(migrated(provisioner("kubeletConfiguration: {maxPods: 30}")), "spec.kubeletConfiguration")
 

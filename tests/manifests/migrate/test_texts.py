@@ -146,7 +146,7 @@ def test_both_names_at_once() -> None:
     assert {"karpenter.sh/do-not-disrupt": "true"} == other.objects[0].value["metadata"]["annotations"]
 
 
-def test_the_settings_config_map_is_told_where_it_went() -> None:
+def test_the_settings_config_map_says_where_it_went() -> None:
     """It is nobody's today, so it is not written."""
     made = migrated("""
         apiVersion: v1

@@ -164,7 +164,7 @@ def test_gpu_hours_are_exact(text: str | int, units: int) -> None:
     assert Quota(units, "Window") == live(quota={"gpuHours": text, "per": "Window"}).quota
 
 
-def test_gpu_hours_are_told_rounded_up() -> None:
+def test_gpu_hours_are_rounded_up() -> None:
     """A quota must not seem to have more left than it has."""
     assert ["0", "0.001", "1", "1.5"] == [gpu_hours_text(n) for n in (0, 1, 36_000_000, 54_000_000)]
 

@@ -236,7 +236,7 @@ OUT = [
 
 
 @pytest.mark.parametrize(("card", "asking", "expected"), OUT)
-def test_a_card_that_is_out_is_told_by_hamis_reason(card: DeviceState, asking: Pod, expected: Cause) -> None:
+def test_a_card_that_is_out_has_hamis_reason(card: DeviceState, asking: Pod, expected: Cause) -> None:
     """Cordoned, unhealthy, excluded by UUID, all cores taken."""
     found = decided((card,), asking)
 

@@ -92,7 +92,7 @@ def test_how_instances_are_shown(strategy: str, layout: str, expected: dict[str,
     assert bool(expected) == (held.obstacle([A100], {LAYOUT: layout, STRATEGY: strategy}, {}) is None)
 
 
-def test_a_strategy_that_nobody_states_is_open() -> None:
+def test_a_strategy_that_is_not_stated_is_open() -> None:
     """It is a flag of the plugin, so that pods are planned for under both; the plugin's configuration may state it."""
     stated = mig(plugin_map("flags: {migStrategy: mixed}"))
 

@@ -124,7 +124,7 @@ def test_which_configuration_a_node_has(configs: dict[str, str], labels: dict[st
     assert expected == owner_of(labels, {}, configured([ConfigMap("gpu-operator", "any", data)])).name
 
 
-def test_a_configuration_that_nobody_knows_is_no_whole_card() -> None:
+def test_a_configuration_that_is_not_known_is_no_whole_card() -> None:
     """How its cards are shared is open, so that none is planned with; the known names are said."""
     families = configured([plugin_map(sharing("mps"), "quarter")])
     whole = owner_of({PLUGIN: "half"}, {}, families)

@@ -136,7 +136,7 @@ def test_kept_room_is_bought_again_only_where_a_pod_has_taken_it(cluster: Watche
     assert "NodeClaim third: bought for pods for which first is on its way" in cluster.broken
 
 
-def test_kept_room_that_nobody_took_is_bought_once(cluster: Watched) -> None:
+def test_kept_room_that_no_pod_took_is_bought_once(cluster: Watched) -> None:
     """A run of a CronJob is no reason to buy two nodes for each of its pods."""
     cluster.create(*(node_claim(name, '{"cronjob:default.c/7-0": [0]}') for name in ("first", "second")))
 

@@ -96,13 +96,26 @@ def test_the_chart_names_its_axes_and_lines() -> None:
     """What each band and line is, and when."""
     texts = [element.text for element in ElementTree.fromstring(svg(REPORT)).iter("{http://www.w3.org/2000/svg}text")]
 
-    for text in ("Nodes", "GPUs", "paid", "used", "Pods", "pending", "time since the start", "0s", "30m", "1h"):
+    for text in (
+        "Nodes",
+        "Cost",
+        "per hour",
+        "GPUs",
+        "paid",
+        "used",
+        "Pods",
+        "pending",
+        "time since the start",
+        "0s",
+        "30m",
+        "1h",
+    ):
         assert text in texts
 
 
 def test_the_chart_draws_steps() -> None:
     """A level holds until it changes: pods fall from three to none at one minute of sixty."""
-    assert 'd="M64 408H78.5V538H936"' in svg(REPORT)
+    assert 'd="M64 584H78.5V714H936"' in svg(REPORT)
 
 
 def test_an_empty_chart_is_a_chart() -> None:

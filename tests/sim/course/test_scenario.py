@@ -227,7 +227,7 @@ def test_a_slip_is_an_error_with_its_place(tmp_path: Path, part: str, said: str)
     assert said in refusal(tmp_path, part, objects)
 
 
-def test_every_slip_is_told(tmp_path: Path) -> None:
+def test_every_slip_is_reported(tmp_path: Path) -> None:
     """One does not hide the next."""
     said = refusal(tmp_path, "  seed: x\n  cloud: {provider: gcp}\n")
 

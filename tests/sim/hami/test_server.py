@@ -45,7 +45,7 @@ def test_a_placed_pod_carries_hami_s_record(desk: Desk) -> None:
     assert ("a", str(int(NOON_S)), "GPU-a-0,NVIDIA,8000,0:;") == (written[NODE], written[TIME], written[ALLOCATED])
 
 
-def test_a_booking_counts_before_any_watch_tells_of_it(desk: Desk) -> None:
+def test_a_booking_counts_before_any_watch_shows_it(desk: Desk) -> None:
     """Three pods of 8000 MiB fill a card of 24000 although the cache has heard of none of them."""
     chosen = [desk.filter(desk.pod(f"p{i}", gpumem=8000))["NodeNames"] for i in range(4)]
 
@@ -236,7 +236,7 @@ def test_of_two_binds_at_once_one_must_come_again(desk: Desk) -> None:
         "whatever",
     ],
 )
-def test_a_lock_that_holds_nobody_off_is_taken_over(desk: Desk, lock: str) -> None:
+def test_a_lock_that_holds_no_pod_off_is_taken_over(desk: Desk, lock: str) -> None:
     """The pod's own, a vanished pod's, one older than five minutes, and what is no lock at all."""
     desk.pod("p", gpumem=8000)
     desk.pod("other", gpumem=8000)

@@ -87,7 +87,7 @@ def test_the_adapter_fits_the_ports(world: World) -> None:
 # Reading.
 
 
-def test_a_reader_tells_what_exists_then_synced_then_changes_in_order(world: World) -> None:
+def test_a_reader_shows_what_exists_then_synced_then_changes_in_order(world: World) -> None:
     """Kinds that Kerf does not follow are left out; a change before the first event belongs to what exists."""
     for obj in (pod(), node(), config_map(), {**config_map(), "kind": "Secret"}):
         world.api.create(obj)
@@ -308,7 +308,7 @@ def test_an_event_is_posted_once_within_its_period(world: World) -> None:
     assert {"FailedScheduling"} == {event["reason"] for event in world.api.list("Event")}
 
 
-def test_a_scale_up_is_told_once_for_ever(world: World) -> None:
+def test_a_scale_up_is_reported_once_for_ever(world: World) -> None:
     """004: once per pod and claim, however much later."""
     recorder, limited = SimRecorder(world.api, world.clock), a_pool("gpu-a10", limits={"nodes": 10})
     for after_s in (0, 86_400):

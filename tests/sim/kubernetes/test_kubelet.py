@@ -148,7 +148,7 @@ def test_a_lost_machine_takes_its_pods_along(joined: Cluster) -> None:
     assert ("Unknown", ["node.kubernetes.io/unreachable"] * 2) == (ready(joined.node()), taints(joined.node()))
 
 
-def test_the_node_of_a_lost_machine_goes_when_nobody_holds_it(joined: Cluster) -> None:
+def test_the_node_of_a_lost_machine_goes_when_nothing_holds_it(joined: Cluster) -> None:
     """As the cloud controller manager deletes nodes whose machines are gone."""
     joined.cloud.interrupt("fake:///us-east-1a/i-000001", notice_s=30)
 

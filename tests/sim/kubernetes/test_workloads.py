@@ -505,7 +505,7 @@ def test_a_daemon_pod_is_for_its_node_alone(world: Managed) -> None:
 # Nodes that vanish, and budgets.
 
 
-def test_pods_of_a_vanished_node_are_removed_and_made_anew(world: Managed) -> None:
+def test_pods_of_a_vanished_node_are_removed_and_made_again(world: Managed) -> None:
     """No kubelet ends them: after the quarantine they go by force, those that were terminating too."""
     world.nodes.place = {"web-0": "node-b"}
     world.apply(workload("Deployment", replicas=1))

@@ -1,8 +1,8 @@
 """A cloud whose machines are KWOK nodes of a real API server: Kerf on a real control plane, without a bill.
 
-It sells what the vendor of a pool's NodeClass sells, takes its time, sells out and takes back, so that everything Kerf
+It sells what the vendor of a pool's NodeClass sells, takes its time, sells out and takes back, so everything Kerf
 does on a real cloud can be watched with kubectl. An instance is a ConfigMap (see `records`) from the moment it is
-asked for: whoever asks again with the same claim, also after a crash, finds it. `machines` acts the machines out.
+asked for: a caller that asks again with the same claim, also after a crash, finds it. `machines` acts the machines out.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class Catalogue:
 class KwokCloud(CloudProvider):
     """Its loop acts the machines out, in one process at a time.
 
-    A plan has one currency, so that pools of two vendors cannot be served together: the first pool of each round of
+    A plan has one currency, so pools of two vendors cannot be served together: the first pool of each round of
     `instance_types` decides, and one whose prices are in another currency is offered nothing.
     """
 
@@ -136,7 +136,7 @@ class KwokCloud(CloudProvider):
                 obj = await self._store.get("ConfigMap", self._namespace, name or "-")
                 record = self._read(obj)
                 if record is None:
-                    # Nobody can say what this machine is: it ends, and its node with it.
+                    # What this machine is cannot be known: it ends, and its node with it.
                     await self._store.delete("ConfigMap", self._namespace, name)
             except NotFound:
                 record = None
@@ -202,7 +202,7 @@ class KwokCloud(CloudProvider):
         try:
             await self._store.create(config_map(instance, claim, choice.kind.devices, self._namespace))
         except AlreadyExists:
-            # An earlier life of ours, or another replica, was there first: that one is the instance.
+            # Our own earlier run, or another replica, was there first: that one is the instance.
             return
 
     def _types(self, claim: NodeClaim) -> Sequence[InstanceType]:

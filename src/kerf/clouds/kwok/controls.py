@@ -1,6 +1,6 @@
 """How a person makes the acted-out cloud slow, poor or faulty: the ConfigMap `kerf-kwok` in Kerf's namespace.
 
-It is read on each use, so that `kubectl edit` has its effect at once. What a fault has struck is written down in the
+It is read on each use, so `kubectl edit` has its effect at once. What a fault has struck is written down in the
 same ConfigMap (key `struck`): a fault of one node must not strike the next one too, not even after a restart.
 
     data:
@@ -157,7 +157,7 @@ class ControlBook:
 
 
 class _Reading:
-    """One pass over the ConfigMap; each entry that cannot be read is told and left out."""
+    """One pass over the ConfigMap; each entry that cannot be read is reported and left out."""
 
     def __init__(self, place: str, complain: Callable[[DecodeError], None]) -> None:
         self._place, self._complain = place, complain

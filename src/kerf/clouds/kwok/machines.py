@@ -1,6 +1,6 @@
 """What the acted-out machines do over time: join, run their agents and device plugins, answer HAMi, end.
 
-KWOK makes nodes Ready and pods Running, but it knows no machine: somebody has to bring the Node, and to take it away
+KWOK makes nodes Ready and pods Running, but it knows no machine: something has to bring the Node, and to take it away
 as a kubelet that falls silent and a cloud controller would. All of it can be cut off between any two calls, so a step
 reads what there is, does the one thing that is due, and is repeated; the order of the writes is such that a repetition
 ends the same. An instance whose ConfigMap is gone has ended, whatever is left of its Node.
@@ -76,7 +76,7 @@ class Machines:
     # What happens.
 
     async def _follow(self, kind: str, labels: str, seen: Callable[[str, Sequence[Json]], None]) -> None:
-        # Of ConfigMaps those of other namespaces are nobody's instances, and nothing that Kerf may read.
+        # Of ConfigMaps those of other namespaces are no instances, and nothing that Kerf may read.
         namespace = self._namespace if kind == "ConfigMap" else ""
         pause_s = _FIRST_RETRY_S
         while True:
@@ -174,7 +174,7 @@ class Machines:
             return None
 
     async def _join(self, record: InstanceRecord, controls: Controls) -> float | None:
-        """Bring the Node once its time has come. A Node that somebody has deleted does not come again."""
+        """Bring the Node once its time has come. A Node that was deleted does not come again."""
         if record.node_name or record.terminating_s is not None:
             return None
         now, latencies = self._clock.now_s(), controls.latencies
@@ -219,7 +219,7 @@ class Machines:
         await deleted(self._store, "ConfigMap", self._namespace, record.name)
 
     async def _remains(self, key: str) -> float | None:
-        """What is left of an instance that is gone: its Node, until nobody holds it any more."""
+        """What is left of an instance that is gone: its Node, until nothing holds it any more."""
         node = await self._nodes.find(self._node_of.get(key, ""))
         if node is None or record_of(node["spec"].get("providerID", "")) != key:
             return None
@@ -263,7 +263,7 @@ class _Queue:
             try:
                 self._group.create_task(work)
             except RuntimeError:
-                # The group is being cancelled, while a watch still tells of something.
+                # The group is being cancelled, while a watch still reports something.
                 work.close()
                 self.stop()
             else:

@@ -65,7 +65,7 @@ class Nodes:
             return None
 
     async def create(self, record: InstanceRecord) -> str:
-        """The name of the instance's Node, made unless an earlier life of ours has made it."""
+        """The name of the instance's Node, made unless our own earlier run has made it."""
         attempt = 0
         while True:
             name = node_name(record.instance.claim_uid, attempt)

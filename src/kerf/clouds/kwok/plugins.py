@@ -1,4 +1,4 @@
-"""The device plugins of the acted-out machines: what a node tells the cluster about its cards, and when.
+"""The device plugins of the acted-out machines: what a node shows the cluster of its cards, and when.
 
 A device plugin is the pod of a DaemonSet, and no GPU can be used before it runs. Where the cluster has HAMi's
 DaemonSet, the cards therefore register only once its pod on the node is Running; a DaemonSet without tolerations that a

@@ -135,7 +135,7 @@ class InstanceRecord:
         )
 
     def end_s(self, latencies: KwokLatencies) -> float | None:
-        """When the machine ends, or ended; None while nobody wants it to."""
+        """When the machine ends, or ended; None while it is to run."""
         asked = None if self.terminating_s is None else self.terminating_s + latencies.terminate_s
         taken = None if self.interrupted_s is None else self.interrupted_s + latencies.notice_s
         return min((end for end in (asked, taken) if end is not None), default=None)
@@ -225,7 +225,7 @@ def config_map(instance: Instance, claim: NodeClaim, devices: Sequence[DeviceSha
 
 
 def read_record(obj: Json) -> InstanceRecord:
-    """An instance from its ConfigMap. Raises DecodeError for one that somebody has damaged."""
+    """An instance from its ConfigMap. Raises DecodeError for one that is damaged."""
     place = f"ConfigMap {obj['metadata']['name']}"
     data: Mapping[str, str] = obj.get("data") or {}
     try:

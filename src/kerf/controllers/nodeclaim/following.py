@@ -66,7 +66,7 @@ class Following:
         self._together = OpenedTogether(state, settings.one_age_s)
 
     def cordoned(self, claim: NodeClaim, node: Node) -> Node:
-        """The node as it must register: cordoned by us when its plan needs following and nobody else cordoned it."""
+        """The node as it must register: cordoned by us when its plan needs following and no user cordoned it."""
         if claim.annotations.get(FOLLOW) not in (PIN, RESERVE) or node.is_unschedulable:
             return node
         return replace(node, is_unschedulable=True, annotations={**node.annotations, CORDONED_BY_KERF: "true"})
@@ -351,7 +351,7 @@ class Followed:
         return (event.value.key,) if event.value.node_name and not previous.node_name else ()
 
     async def reconcile(self, key: str) -> Result:
-        """Compare with the plan; a pod for which nothing was bought is none of ours."""
+        """Compare with the plan; a pod for which nothing was bought is not ours."""
         outcome = self._outcome(key)
         if outcome:
             PODS_FOLLOWED.labels(outcome).inc()
@@ -374,7 +374,7 @@ class Followed:
         return AS_PLANNED if cards is None or any(cards == sorted(planned[name]) for name in equals) else OTHER_CARDS
 
     def _cards(self, claim: NodeClaim, node: Node, pod: Pod) -> list[int] | None:
-        """The indexes of the cards that the pod holds; None where nobody but kubelet knows."""
+        """The indexes of the cards that the pod holds; None where only kubelet knows."""
         family = self._state.family_of(node, claim)
         if family.selector is None:
             return None

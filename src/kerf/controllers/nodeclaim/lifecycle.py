@@ -72,7 +72,7 @@ _NODE_CLASS_NOT_READY = "NodeClassNotReady"
 _REWORDED_S = 30.0
 """The words of a failure on a claim stay so long."""
 _SOON_S = 1.0
-"""Look again after so long for what the watch tells of sooner."""
+"""Look again after so long for what the watch shows sooner."""
 
 
 class Lifecycle:
@@ -122,7 +122,7 @@ class Lifecycle:
             self._ports.recorder.record(events.promise_not_understood(claim.name, broken_text(broken)))
         node = self._state.node_of(claim)
         if node is not None and node.deleted_s is not None:
-            # Somebody deleted the node: its claim and instance go with it, as in Karpenter.
+            # The node was deleted: its claim and instance go with it, as in Karpenter.
             await self._writer_delete(claim)
             return DONE
         stage = stage_of(claim)
@@ -147,7 +147,7 @@ class Lifecycle:
         if standing.is_overdue(self._now()):
             return await self._give_up(claim, LAUNCHED, "the cloud has not launched it", standing)
         if claim.condition(LAUNCHED) is None:
-            # Launched once the watch has told of this: told during a launch that fails, it would end our back-off.
+            # Launched once the watch has shown this: during a launch that fails it would end our back-off.
             await self._say(claim, waiting_condition(standing, self._now()))
             return Result(_SOON_S)
         try:
@@ -181,7 +181,7 @@ class Lifecycle:
     async def _say_why_not(self, claim: NodeClaim, reason: str, text: str) -> None:
         """The last failure, each once, and seldom: our own write wakes us before the back-off.
 
-        A cloud words the same failure anew (request ids), and two failures can take turns.
+        A cloud words the same failure differently (request ids), and two failures can take turns.
         """
         held, text, now_s = claim.condition(LAUNCHED), text[:_MESSAGE_LENGTH], self._now()
         is_said = held is not None and held.reason == reason and _words(held.message) == _words(text)
@@ -288,7 +288,7 @@ class Lifecycle:
         return DONE
 
     async def _note_observed(self, claim: NodeClaim, node: Node | None) -> None:
-        """Keep on the pool what a card of this type really registered, so that no restart forgets it."""
+        """Keep on the pool what a card of this type really registered, so no restart forgets it."""
         change = self._following.observed_change(claim, node)
         if change is not None:
             await self._ports.writer.annotate_node_pool(claim.node_pool, change)

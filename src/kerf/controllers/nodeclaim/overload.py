@@ -2,7 +2,7 @@
 
 Nothing is done about it: pods that are scheduled are the scheduler's, and what they ask is their owner's. The condition
 of the claim is the memory of an episode, and an annotation has the workloads that were named, so a restart says nothing
-anew; a node without a claim has neither, and events repeat after one. Usage may be known before the pods that cause it
+again; a node without a claim has neither, and events repeat after one. Usage may be known before the pods that cause it
 are: a workload that is found later has its event later.
 """
 
@@ -22,21 +22,21 @@ from kerf.model.usage import NO_USAGE, Usage
 from kerf.state import ClusterState
 
 _LOOK_S = 5.0
-"""How often to look whether usage was read anew; all else waits for that."""
+"""How often to look whether usage was read again; all else waits for that."""
 _MOST_NAMED = 5
 """Workloads of one node in an episode, those that use most first: each run of an orchestrator is a Job of its own."""
 _WITHIN = "WithinRequests"
 
 
 class Overload:
-    """Keeps the condition Overloaded of claims, and tells nodes and workloads."""
+    """Keeps the condition Overloaded of claims, and informs nodes and workloads."""
 
     name = "overload"
 
     def __init__(self, state: ClusterState, ports: Ports, book: UsageBook, settings: Settings) -> None:
         self._state, self._ports, self._book, self._settings = state, ports, book, settings
         self._seen: Usage = NO_USAGE
-        # Overloaded nodes that have no claim to keep it, with who was told.
+        # Overloaded nodes that have no claim to keep it, with who was named.
         self._unclaimed: dict[str, tuple[str, ...]] = {}
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
@@ -79,7 +79,7 @@ class Overload:
         return node.claim.is_true(OVERLOADED) if node.claim is not None else node.name in self._unclaimed
 
     def _owners(self, node: ClusterNode) -> tuple[str, ...]:
-        """Who was told of this node in this episode."""
+        """Who was named for this node in this episode."""
         claim = node.claim
         if claim is None:
             return self._unclaimed.get(node.name, ())
@@ -88,7 +88,7 @@ class Overload:
     async def _mark(
         self, node: ClusterNode, load: NodeLoad, resources: tuple[str, ...], owners: tuple[str, ...]
     ) -> None:
-        """Write the condition, with those who are to be told, then say it on the node when it begins."""
+        """Write the condition, with those who are to be named, then say it on the node when it begins."""
         claim, now_s, is_new = node.claim, self._ports.clock.now_s(), not self._was(node)
         text = load_text(load, resources)
         if claim is not None:

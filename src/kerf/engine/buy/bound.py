@@ -171,7 +171,7 @@ def _rounded(micro: Floats, most: int) -> Amounts:
 
 
 def _fitted(price: int, parts: list[int], pieces: list[int], card: int, cards: int) -> tuple[list[int], list[int], int]:
-    """The same, scaled down where it is more than the price. Rounded down, no pattern is dearer than the card."""
+    """The same, scaled down where it is more than the price. Rounded down, no pattern costs more than the card."""
     over = sum(parts) + card * cards
     if over <= price:
         return parts, pieces, card

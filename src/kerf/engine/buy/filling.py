@@ -2,7 +2,7 @@
 
 A fill is first-fit decreasing over shapes; within a shape every pod without devices is placed at once by division, and
 pods with devices one by one by the family's own chooser. Results depend on how many pods of each shape remain only up
-to what one node can hold, so that they are remembered.
+to what one node can hold, so they are remembered.
 """
 
 import itertools
@@ -92,7 +92,7 @@ class Load(Large):
 
 
 def charge(offered: OfferedType, offering: Offering, requirements: Requirements) -> Resources:
-    """What a node of the type counts: at the dearest price that the offering's capacity type has in the zones."""
+    """What a node of the type counts: at the highest price that the offering's capacity type has in the zones."""
     if COST_PER_HOUR not in offered.capacity:
         return offered.capacity
     zone = requirements.get(ZONE)

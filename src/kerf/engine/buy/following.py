@@ -1,7 +1,7 @@
 """How a plan will be followed: by the scheduler's own rules, on reserved nodes, or by pinned cards.
 
 A plan that the scheduler will not follow is no plan. Nodes come up in any order and pods take the first place that the
-scheduler likes, so that `replay` is promised only where all pods are of one kind.
+scheduler likes, so `replay` is promised only where all pods are of one kind.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -158,7 +158,7 @@ def _has_own_scheduler(shapes: Sequence[Shape], load: Load) -> bool:
 def _is_shown_whole_first(load: Load) -> bool:
     """Whether pods could take a whole card before the MIG manager has cut it (gpu-operator#2670).
 
-    With the strategy `single` both have one name, so that the node must stay closed until it shows its instances.
+    With the strategy `single` both have one name, so the node must stay closed until it shows its instances.
     """
     devices = load.offered.room.devices
     return any(part.profile and part.resource == NVIDIA_GPU for device in devices for part in device.partitions)

@@ -1,6 +1,6 @@
 """A purchase as the nodes to launch: which pods each takes, what its claim asks for, what the cloud may give instead.
 
-The pods of a shape are dealt out in queue order, so that the same pods come on the same nodes for the same snapshot.
+The pods of a shape are dealt out in queue order, so the same pods come on the same nodes for the same snapshot.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

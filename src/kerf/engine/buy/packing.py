@@ -1,6 +1,6 @@
 """The search for the cheapest nodes that hold groups of equal pods.
 
-Pods have few shapes, so that the search is over nodes full of pods and how often each is bought. For many pods of
+Pods have few shapes, so the search is over nodes full of pods and how often each is bought. For many pods of
 several shapes prices choose the nodes (`priced`); what comes that near to the least that the pods cost needs no rival.
 Else it is greedy: the load that serves the most value for its price is bought as often as it repeats, where the value
 of a pod is what it costs alone on its best type. Several such searches run (all types together, each type alone,

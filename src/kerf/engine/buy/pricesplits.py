@@ -1,4 +1,4 @@
-"""How to split the price of each type over what its nodes have, so that pods are worth as much as possible.
+"""How to split the price of each type over what its nodes have, so pods are worth as much as possible.
 
 A split gives a part of the price to each resource and the rest to the cards; the price of a card is that of its most
 valuable pattern. A pod is worth what it asks at the prices of the type where that is least, and whatever the split is,

@@ -43,7 +43,7 @@ class IdleNodeFits(Cause):
 
 @dataclass(frozen=True)
 class Relabelling:
-    """Nodes to label anew, where their pods go, and the pods that are left."""
+    """Nodes to label again, where their pods go, and the pods that are left."""
 
     relabels: tuple[Repartition, ...] = ()
     placements: tuple[NodePlacement, ...] = ()

@@ -132,7 +132,7 @@ def _has_preferences(shape: Shape, spots: Iterable[NodeRoom]) -> bool:
 
 
 class _Kept:
-    """Offers that are made when somebody first asks for them, and then kept."""
+    """Offers that are made when they are first asked for, and then kept."""
 
     def __init__(self, offers: Iterator[Offer]) -> None:
         self._unmade, self._made = offers, list[Offer]()

@@ -14,7 +14,7 @@ from kerf.model.plan import Deletion
 
 
 def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
-    """One command for every empty node that may go, dearest first; none when there is none."""
+    """One command for every empty node that may go, the most expensive first; none when there is none."""
     allowance = Allowance(world.snapshot, EMPTY)
     empty = [candidate for candidate in candidates if may_go(candidate, allowance)]
     empty.sort(key=lambda c: (-present_price(c.cluster_node, world.supply), c.node.name))

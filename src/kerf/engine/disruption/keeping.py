@@ -1,4 +1,4 @@
-"""Why a node stays or goes, by the rules that the methods follow; computed when somebody asks."""
+"""Why a node stays or goes, by the rules that the methods follow; computed when asked for."""
 
 from collections.abc import Mapping
 from functools import cached_property

@@ -15,11 +15,11 @@ from kerf.model.nodepool import UNDERUTILIZED
 from kerf.model.promises import planned_type
 
 _MOST_TRIED = 20
-"""Nodes for which a plan is made in one pass; the dearest."""
+"""Nodes for which a plan is made in one pass; the most expensive."""
 
 
 def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
-    """Commands that each replace one node above its cap, the dearest first. Cost: twenty decisions."""
+    """Commands that each replace one node above its cap, the most expensive first. Cost: twenty decisions."""
     allowance, substitutes = Allowance(world.snapshot, UNDERUTILIZED), Substitutes(world)
     # A price that went to and fro must stay above the cap for a while before a node is bought for it.
     paused = {(each.node_pool, each.instance_type) for each in world.market.price_pauses}

@@ -26,7 +26,7 @@ from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
 _SPOT_TYPES = 15
 """So many cheaper types must be left when one spot node replaces another: with fewer the cloud soon takes it back, and
-the next one is dearer than the one before (Karpenter: `MinInstanceTypesForSpotToSpotConsolidation`)."""
+the next one costs more than the one before (Karpenter: `MinInstanceTypesForSpotToSpotConsolidation`)."""
 
 _UNKNOWN = 2**62
 """The price of a type of which none is known: above every limit."""

@@ -1,6 +1,6 @@
 """Room that ProvisioningRequests ask for: virtual pods, all or none.
 
-The same plan that buys for pods finds the room, so that a request competes as a group of pods would and nothing is
+The same plan that buys for pods finds the room, so a request competes as a group of pods would and nothing is
 computed twice. Pods that come for a request take its room: there is one virtual pod fewer for each of them. Until the
 request is provisioned only those on nodes do: the others wait with it, since room for them is what it asks for.
 """

@@ -1,4 +1,4 @@
-"""Pre-warming: the pods of a CronJob's next run count before they are there, so that the run finds its node ready.
+"""Pre-warming: the pods of a CronJob's next run count before they are there, so the run finds its node ready.
 
 They are virtual pods, as those of windows: from `next run - lead` until two minutes after it, and fewer of them as the
 run's own pods come.
@@ -256,7 +256,7 @@ def _virtual(pod: Pod, cron_job: CronJob, due_s: float) -> Pod:
 
 
 def warnings(cron_job: CronJob, leads: Leads) -> tuple[RunWarning, ...]:
-    """What keeps a run from its warm node, or lets it hold the node for ever; nothing where nobody asks for one."""
+    """What keeps a run from its warm node, or lets it hold the node for ever; nothing where none is asked for."""
     try:
         lead_of(cron_job.annotations, PREWARM)
     except ValueError as error:

@@ -1,6 +1,6 @@
 """The pods that a plan is made for: those that wait, those that windows let in, and room for those that do not exist.
 
-All code that plans, explains or moves pods asks here, so that all of them keep the same room.
+All code that plans, explains or moves pods asks here, so all of them keep the same room.
 """
 
 from collections.abc import Iterable

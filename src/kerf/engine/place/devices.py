@@ -15,7 +15,7 @@ from kerf.sharing import registry
 from kerf.sharing.family import Family, NoFit, Refused
 
 _NO_QUANTITY = 1 << 40
-"""Shortfall of a refusal that no quantity would mend: farther than any that lacks some MiB."""
+"""Shortfall of a refusal that no quantity would fix: farther than any that lacks some MiB."""
 
 
 def demand_of(shape: Shape, family: Family) -> PodDemand | Refused:

@@ -1,7 +1,7 @@
 """Equal pods, grouped once.
 
 A burst of 100,000 pods has a few dozen shapes; everything that costs is done once a shape. Pods are equal when nothing
-that a placement may depend on differs: the spec (interned by decode, so that most comparisons are of identity), the
+that a placement may depend on differs: the spec (interned by decode, so most comparisons are of identity), the
 annotations a sharing family may read, the labels that some selector reads, and the namespace where a quota or such a
 selector counts.
 """
@@ -170,7 +170,7 @@ def read_labels(labels: Mapping[str, str], keys: frozenset[str]) -> tuple[tuple[
 
 
 class Kinds:
-    """Tells pods that are equal for every placement by a key. One object's keys are comparable, whenever they are asked
+    """Finds pods that are equal for every placement by a key. One object's keys are comparable, whenever they are asked
     for; the spec is compared by identity first, because decode interns specs and hashing one is slow.
 
     Without `are_sized` cpu and memory do not tell pods apart.

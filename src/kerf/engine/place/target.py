@@ -1,7 +1,7 @@
 """A place for pods, and what is left of it.
 
 A `Target` does not change during a plan (an existing node, or an instance type as one pool offers it); a `Room` is what
-is left of it after some placements, and is immutable, so that a search can go back for free.
+is left of it after some placements, and is immutable, so a search can go back for free.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class Target:
     """A place for pods.
 
     `requirements` hold the labels it has, or may get; `is_open` says that values are still to be chosen (a node to
-    be), so that a pod may narrow them. `families` are all that the cluster knows, `family` the one that owns its cards.
+    be), so a pod may narrow them. `families` are all that the cluster knows, `family` the one that owns its cards.
     `no_devices` is why it has none, None where it has some or no caller asked.
     `volume_limits` are how many volumes each CSI driver attaches to it, where that is known.
     `sold` are the (zone, capacity type, zone id) in which it can be had now; empty where that is not the question.

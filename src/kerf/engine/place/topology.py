@@ -519,7 +519,7 @@ class TopologyLedger:
         if spec.pod_affinity.required:
             yield self._together(spec.pod_affinity.required, like)
         for term in wish.near:
-            # Each for itself: no one pod need meet two preferences.
+            # Each for itself: no pod need meet two preferences.
             yield self._together((term,), like)
         for term in spec.pod_anti_affinity.required:
             yield self._away(term.key, Reach.of(term, like.namespace, labels, is_of_new=True))

@@ -1,6 +1,6 @@
 """A private copy of the nodes there are or will be, on which placements are tried, and undone for free.
 
-Nodes on their way count with what their claim promises, so that nothing is bought twice while they start.
+Nodes on their way count with what their claim promises, so nothing is bought twice while they start.
 """
 
 import heapq
@@ -338,7 +338,7 @@ class Trial:
 
     def roomy(self, requests: Resources) -> Sequence[int]:
         """The nodes that have cpu and memory for these, found for all at once: most are full."""
-        # What nobody asks for lacks nowhere, not even on a node that is overfull.
+        # What is not asked for lacks nowhere, not even on a node that is overfull.
         cpu, memory = (amount if amount > 0 else -MOST for amount in measured(requests))
         found: list[int] = np.flatnonzero((self._free[:, 0] >= cpu) & (self._free[:, 1] >= memory)).tolist()
         return found

@@ -116,7 +116,7 @@ def _devices_without(target: Target, devices: tuple[DeviceState, ...], pods: Seq
     for index, mine in enumerate(alone):
         if mine.is_idle:
             continue
-        # Where nobody knows which of several equal cards a pod holds, another one may be in use instead.
+        # Where it is not known which of several equal cards a pod holds, another one may be in use instead.
         order = sorted(range(len(left)), key=lambda each: (each != index, -each))
         held = next((each for each in order if _holds(left[each], mine)), None)
         if held is not None:

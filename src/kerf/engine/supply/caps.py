@@ -16,7 +16,7 @@ from kerf.model.snapshot import ClusterNode
 def within_cap(offered: OfferedType, offering: Offering) -> Requirements:
     """The zones that a claim for the offering may name, where the cap leaves some out; nothing to require elsewhere.
 
-    Whoever launches the claim knows its requirements, and not the cap.
+    The controller that launches the claim knows its requirements, and not the cap.
     """
     if not leaks(offered, offering.capacity_type, Requirements()):
         return Requirements()

@@ -1,7 +1,7 @@
 """What can be had: every instance type as each NodePool offers it, and every node there is or will be.
 
 A pool's types are filtered by its requirements, adjusted by NodeOverlays, and lose their sold-out offerings; what falls
-out is kept with its reason, because "p3.2xlarge is not sold here" is the answer somebody is waiting for.
+out is kept with its reason, because "p3.2xlarge is not sold here" is the answer that a user waits for.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -422,7 +422,7 @@ def _shown(variant: _Variant, kind: InstanceType) -> int:
 def pool_problem(pool: NodePool, node_classes: Iterable[NodeClass], *, assume_ready: bool) -> Cause | None:
     """Why a pool takes no new nodes now; None when it does.
 
-    `assume_ready`: a NodeClass that nobody gave is taken as ready.
+    `assume_ready`: a NodeClass that was not given is taken as ready.
     """
     if pool.deleted_s is not None:
         return PoolDeleting()

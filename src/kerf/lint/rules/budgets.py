@@ -12,7 +12,7 @@ def blocks_for_ever(subject: Subject, context: LintContext) -> Notes:
     """A disruption budget never allows an eviction.
 
     `maxUnavailable: 0`, `minAvailable: 100%`, or a `minAvailable` of as many pods as there are: a node that holds one
-    of these pods can be neither consolidated nor drained, so that it is paid for until somebody deletes the pod by
+    of these pods can be neither consolidated nor drained, so it is paid for until the pod is deleted by
     hand, and upgrades of nodes hang. Let one pod go (`maxUnavailable: 1`), and run two where one may not be missed.
     Karpenter's event is `DisruptionBlocked`.
     """
@@ -43,7 +43,7 @@ def _why(field: str, bound: int | str | None, reading: BudgetReading, context: L
 
 
 def _may_grow(subject: Subject, context: LintContext) -> bool:
-    """Whether an HPA of the input scales the workload, so that its number of pods is not known."""
+    """Whether an HPA of the input scales the workload, so its number of pods is not known."""
     return any(
         scaler.namespace == subject.namespace
         and scaler.text("spec", "scaleTargetRef", "kind") == subject.kind

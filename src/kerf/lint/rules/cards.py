@@ -35,7 +35,7 @@ def memory_with_unit(subject: Subject, context: LintContext) -> Notes:
     """GPU memory is asked for with a unit.
 
     HAMi counts `nvidia.com/gpumem` in MiB as a bare number. `4Gi` is read as 4294967296, that is four million GiB:
-    beyond what HAMi's scheduler reads, so that it drops the request and the pod runs without a limit or waits for ever.
+    beyond what HAMi's scheduler reads, so it drops the request and the pod runs without a limit or waits for ever.
     `12k` is no unit: a server writes 12000 so. `--fix` writes the MiB that were meant, where they are a whole number.
     """
     hami = context.hami.config
@@ -161,7 +161,7 @@ def _uneven(overlay: NodeOverlay, subject: Subject, context: LintContext) -> Not
 def overlay_sums_cards(subject: Subject, context: LintContext) -> Notes:
     """A NodeOverlay announces the memory of several cards as one number.
 
-    Karpenter adds up: a machine with four cards of 22888 MiB has 91552 in its eyes, so that it launches one for a pod
+    Karpenter adds up: a machine with four cards of 22888 MiB has 91552 in its eyes, so it launches one for a pod
     of 40000 MiB, which no card holds, and packs three pods of 30000 where none fits. The node comes, HAMi refuses, the
     pods wait, and the next node is launched. Kerf keeps a list of cards and needs no overlay. Document 003, line 4.
     """
@@ -288,8 +288,8 @@ def _names_unknown(family: Family, labels: Mapping[str, str]) -> bool:
 def unknown_family(subject: Subject, context: LintContext) -> Notes:
     """The annotation `kerf.dev/gpu-sharing` names no way of sharing.
 
-    It says who divides the cards of a pool's nodes where no label tells: `hami`, `mig`, `mps`, `time-slicing`, `whole`,
-    or `none`. Another word counts as if it were not there.
+    It says who divides the cards of a pool's nodes where no label says it: `hami`, `mig`, `mps`, `time-slicing`,
+    `whole`, or `none`. Another word counts as if it were not there.
     """
     pool = subject.value
     if isinstance(pool, NodePool):

@@ -17,7 +17,7 @@ def unreadable(subject: Subject, context: LintContext) -> Notes:
 
     HAMi's `hami-scheduler-device`, or a configuration of NVIDIA's device plugin or of its MIG manager, is no YAML,
     lacks its key, or has a value of another form than the program reads. That program does not start with it, or runs
-    with its defaults, so that nodes register other cards than are planned for.
+    with its defaults, so nodes register other cards than are planned for.
     """
     del context
     if not isinstance(subject.value, ConfigMap):

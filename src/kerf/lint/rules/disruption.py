@@ -16,9 +16,9 @@ def never_disrupted(subject: Subject, context: LintContext) -> Notes:
     """Pods that never end forbid for ever that their node goes.
 
     `karpenter.sh/do-not-disrupt: "true"` on pods of a Deployment, StatefulSet or DaemonSet, or on a whole pool, keeps a
-    node that is almost empty, too dear or out of date: consolidation passes it over, and Karpenter's drift and expiry,
-    which Kerf does not have yet, end it only where the pool has a `terminationGracePeriod`. It is meant for work that
-    ends by itself. A PodDisruptionBudget says how many pods may be moved at once.
+    node that is almost empty, too expensive or out of date: consolidation passes it over, and Karpenter's drift and
+    expiry, which Kerf does not have yet, end it only where the pool has a `terminationGracePeriod`. It is meant for
+    work that ends by itself. A PodDisruptionBudget says how many pods may be moved at once.
     """
     del context
     if subject.kind == "NodePool":
@@ -38,7 +38,7 @@ def nodes_never_go(subject: Subject, context: LintContext) -> Notes:
     """Nodes of a pool stay although they are empty.
 
     `consolidateAfter: Never`, or a budget of 0 nodes at all hours for every reason or for empty nodes: what was
-    launched for a peak is paid for until somebody deletes it. State how long a node must be quiet, `consolidateAfter:
+    launched for a peak is paid for until it is deleted by hand. State how long a node must be quiet, `consolidateAfter:
     10m`, and give a budget of 0 a `schedule` and a `duration`, the hours in which nothing may go. Documents 000, line
     12, and 004, step 3.
     """
@@ -64,7 +64,7 @@ def gpu_nodes_go_at_once(subject: Subject, context: LintContext) -> Notes:
     """GPU nodes go as soon as their last pod has.
 
     `consolidateAfter` is 0s, its default. A machine with GPUs needs minutes until its cards are there (launch, boot,
-    driver, device plugin), so that pods that come and go buy a new one each time. ACK waits ten minutes by default
+    driver, device plugin), so pods that come and go buy a new one each time. ACK waits ten minutes by default
     (document 004, step 3); document 001 wrote `ttlSecondsAfterEmpty: 300`.
     """
     pool = subject.value

@@ -76,7 +76,7 @@ def _fix(subject: Subject, problem: Problem) -> tuple[Edit, ...]:
 def unknown_field(subject: Subject, context: LintContext) -> Notes:
     """A field does not exist in the API.
 
-    A server drops it, with a warning that few deployment tools show, so that the object does less than it says. The
+    A server drops it, with a warning that few deployment tools show, so the object does less than it says. The
     nearest name that exists is in the hint. An API that is newer than Kerf's knowledge of it (Kubernetes 1.36) may have
     the field: suppress the finding then.
     """
@@ -100,8 +100,8 @@ def retired_kind(subject: Subject, context: LintContext) -> Notes:
     """A kind or version of Karpenter's API that is served no more.
 
     Provisioner, Machine and AWSNodeTemplate (`v1alpha5`, `v1alpha1`) became NodePool, NodeClaim and EC2NodeClass, whose
-    `v1beta1` went with Karpenter 1.1. A server answers `no matches for kind`. `kerf migrate` writes the object anew and
-    lists what could not be kept. Document 001 was written for them.
+    `v1beta1` went with Karpenter 1.1. A server answers `no matches for kind`. `kerf migrate` writes the object for
+    today's API and lists what could not be kept. Document 001 was written for them.
     """
     del context
     if not is_retired(subject):

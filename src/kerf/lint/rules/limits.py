@@ -73,7 +73,7 @@ def limit_holds_one_node(subject: Subject, context: LintContext) -> Notes:
 def limit_holds_no_node(subject: Subject, context: LintContext) -> Notes:
     """A limit of the pool holds not even one node.
 
-    Every type that the pool admits counts more than the limit, so that nothing is ever launched. A limit of 0 is how a
+    Every type that the pool admits counts more than the limit, so nothing is ever launched. A limit of 0 is how a
     pool is switched off, and no finding. Document 000, line 4.
     """
     pool = subject.value

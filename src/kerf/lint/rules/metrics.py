@@ -1,4 +1,4 @@
-"""Alerts and autoscalers on metrics: names that nobody exports, labels as nobody spells them, rates of gauges."""
+"""Alerts and autoscalers on metrics: names that no exporter has, labels that no exporter writes so, rates of gauges."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -91,7 +91,7 @@ def autoscaler_on_gpu(subject: Subject, context: LintContext) -> Notes:
 
 @rule("KL061", "metric-of-nobody", Severity.WARNING, ("PrometheusRule", ""))
 def metric_of_nobody(subject: Subject, context: LintContext) -> Notes:
-    """A rule reads a metric that nobody exports.
+    """A rule reads a metric that no exporter has.
 
     An expression on a series that does not exist is empty, and an alert on nothing never fires, whatever happens:
     `container_gpu_utilization` is exported by none of the usual exporters. Looked at are names whose beginning belongs

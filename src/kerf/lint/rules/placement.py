@@ -82,7 +82,7 @@ def _unmet(held: Held, asked: Requirements, context: LintContext) -> Notes:
 def pinned_to_a_node(subject: Subject, context: LintContext) -> Notes:
     """Pods are pinned to a node by its name.
 
-    A node that an autoscaler launches gets a name nobody can know before: nothing is ever launched for such
+    A node that an autoscaler launches gets a name that is not known before: nothing is ever launched for such
     pods, and when their node goes they wait for ever. With `nodeName` no scheduler sees them either: they fail where
     the node has no room. To keep pods together use pod affinity; to choose a kind of machine a label of the pool.
     Document 001, line 26.

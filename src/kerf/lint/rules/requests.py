@@ -26,7 +26,7 @@ def amounts(subject: Subject, path: Path, kind: str) -> Iterator[tuple[Path, str
 def without_limit(subject: Subject, context: LintContext) -> Notes:
     """A GPU is requested and not limited.
 
-    Extended resources cannot be overcommitted, so that the API server refuses a request without an equal limit:
+    Extended resources cannot be overcommitted, so the API server refuses a request without an equal limit:
     `Limit must be set for non overcommitable resources`. A limit alone is enough, the request follows it. `--fix` adds
     the limit. Document 000, line 6.
     """
@@ -119,7 +119,7 @@ def above_limit(subject: Subject, context: LintContext) -> Notes:
 def no_requests(subject: Subject, context: LintContext) -> Notes:
     """No container of the pods requests anything.
 
-    kube-scheduler counts requests, not use: pods that request nothing fit anywhere, so that twenty-five of them land on
+    kube-scheduler counts requests, not use: pods that request nothing fit anywhere, so twenty-five of them land on
     one node, are slow there, and wait for a node only when those there are at their pod limit. Request what a pod
     uses; for N jobs a node that is the node's allocatable CPU over N, not its cores over N. A LimitRange of the
     namespace with `defaultRequest` counts as a request. Document 002, lines 1 to 6.

@@ -49,7 +49,7 @@ def unknown_label(subject: Subject, context: LintContext) -> Notes:
     `accelerator/type` is the usual one: no cloud and no version of Karpenter sets it. A requirement on it makes
     Karpenter put the label on its nodes, which says nothing about their cards; a pod that asks for it waits for ever.
     In the domains `karpenter.sh`, `karpenter.k8s.aws`, `topology.kubernetes.io` and `kubernetes.io` every name is
-    known, so that another one is a typing error, which Karpenter refuses. Document 001, line 6.
+    known, so another one is a typing error, which Karpenter refuses. Document 001, line 6.
 
     A key of your own is fine where a NodePool of the input sets it as a label, and in any other domain.
     """

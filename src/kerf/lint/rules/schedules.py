@@ -49,8 +49,8 @@ def cron_job_without_deadline(subject: Subject, context: LintContext) -> Notes:
 def cron_job_without_time_zone(subject: Subject, context: LintContext) -> Notes:
     """A CronJob on GPUs, or one that nodes are warmed up for, has no time zone.
 
-    Without `timeZone` the schedule is that of the kube-controller-manager, which nothing in the cluster tells: UTC on
-    most managed services, so that `0 8 * * *` is 16:00 in Shanghai. Nodes would be warm at the wrong hour. Document
+    Without `timeZone` the schedule is that of the kube-controller-manager, which nothing in the cluster shows: UTC on
+    most managed services, so `0 8 * * *` is 16:00 in Shanghai. Nodes would be warm at the wrong hour. Document
     001, line 12.
     """
     if (_is_warmed(subject, context) or _asks_cards(subject)) and not subject.text("spec", "timeZone"):
@@ -65,7 +65,7 @@ def cron_job_without_time_zone(subject: Subject, context: LintContext) -> Notes:
 def missed_while_warming(subject: Subject, context: LintContext) -> Notes:
     """A CronJob that nodes are warmed up for is suspended, or gives up before a node could be there.
 
-    A suspended CronJob starts nothing, so that nothing is warmed up either. With a `startingDeadlineSeconds` below ten
+    A suspended CronJob starts nothing, so nothing is warmed up either. With a `startingDeadlineSeconds` below ten
     seconds the controller, which looks every ten, may never start a run at all.
     """
     if not _is_warmed(subject, context):

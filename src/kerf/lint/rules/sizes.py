@@ -24,7 +24,7 @@ def _meant(held: Held, context: LintContext) -> list[NodePool]:
 def larger_than_any_node(subject: Subject, context: LintContext) -> Notes:
     """A pod asks for more than any machine of its pools has.
 
-    Nothing that could be launched would hold it, so that it waits for ever: four GPUs of machines with one, or more
+    Nothing that could be launched would hold it, so it waits for ever: four GPUs of machines with one, or more
     memory of one card than the card registers. What pods can use is less than the machine has: kubelet keeps some CPU
     and memory for itself. Looked at are pods that ask for GPUs or for a label that a pool sets. Documents 002, line 9,
     and 004, FAQ 1.
@@ -72,7 +72,7 @@ def _card_memory(held: Held, kinds: list[tuple[InstanceType, NodePool]], context
 
 @rule("KL056", "one-more-would-fit", Severity.INFO, _BATCH)
 def one_more_would_fit(subject: Subject, context: LintContext) -> Notes:
-    """One pod more would fit on a node, but for what kubelet keeps.
+    """One pod more would fit on a node, except for what kubelet keeps.
 
     `requests.cpu: 1` on machines of four cores makes three pods a node, not four: 3.92 cores are allocatable. So 25
     jobs need 9 machines, where 25 / 4 promises 7. N jobs a node need requests of the allocatable over N, less what

@@ -54,7 +54,7 @@ def type_not_sold(subject: Subject, context: LintContext) -> Notes:
 
 @rule("KL019", "unknown-type", Severity.ERROR, _NAMERS)
 def unknown_type(subject: Subject, context: LintContext) -> Notes:
-    """An instance type is named that nobody knows.
+    """An instance type is named that is not known.
 
     Mostly a typing error. A type that is newer than the catalogue (`kerf plan` prints its date) is unknown too:
     suppress the finding then, or give a catalogue of your own with `--catalog`.
@@ -122,7 +122,7 @@ def few_spot_types(subject: Subject, context: LintContext) -> Notes:
 
     Spot capacity of one type in one zone comes and goes; the more types a pool admits, the less a shortage of one of
     them is a shortage of nodes, and the cheaper is what it gets. Karpenter advises the same of pools below five types.
-    Document 001, line 29: fewer types make no decision faster that anybody would notice.
+    Document 001, line 29: fewer types make no decision faster that a user would notice.
     """
     pool = subject.value
     if isinstance(pool, NodePool) and _is_spot_only(pool):

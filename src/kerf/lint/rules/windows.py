@@ -144,7 +144,7 @@ def window_not_found(subject: Subject, context: LintContext) -> Notes:
 def window_of_missing_pool(subject: Subject, context: LintContext) -> Notes:
     """A window names a NodePool that does not exist.
 
-    Its capacity is bought in its pools alone, so that nothing is warm when it opens. Looked at where the input has
+    Its capacity is bought in its pools alone, so nothing is warm when it opens. Looked at where the input has
     pools.
     """
     window = subject.value

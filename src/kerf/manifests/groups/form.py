@@ -1,7 +1,7 @@
 """The form of what others say of groups of pods: PodGroups of two schedulers, Kubernetes' own Workload, PodTemplate,
 ProvisioningRequest and CapacityBuffer.
 
-They are other projects' kinds, so that only what Kerf reads is looked at; all else of them may change.
+They are other projects' kinds, so only what Kerf reads is looked at; all else of them may change.
 """
 
 from typing import Any

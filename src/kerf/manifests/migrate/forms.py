@@ -1,7 +1,7 @@
 """The form of the retired kinds, as far as converting them relies on it.
 
-Types only: whatever else is wrong in an old object is either refused by today's API or told in the report. Names as in
-the CRDs of Karpenter 0.31 (Provisioner `v1alpha5`, AWSNodeTemplate `v1alpha1`) and 0.37 (`v1beta1`). Fields that are
+Types only: whatever else is wrong in an old object is either refused by today's API or listed in the report. Names as
+in the CRDs of Karpenter 0.31 (Provisioner `v1alpha5`, AWSNodeTemplate `v1alpha1`) and 0.37 (`v1beta1`). Fields that are
 not listed here are no error: they are reported as not kept.
 """
 

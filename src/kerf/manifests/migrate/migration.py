@@ -1,6 +1,6 @@
 """Documents in, objects of today and a report out: which kind is converted by whom, and what two of them share.
 
-The kubelet's settings made this hard. They belonged to each pool and belong to the NodeClass today, so that pools which
+The kubelet's settings made this hard. They belonged to each pool and belong to the NodeClass today, so pools which
 share a class and differ in them need one class each.
 """
 
@@ -34,7 +34,7 @@ class Migration:
 
     @property
     def needs_look(self) -> bool:
-        """Whether somebody has to decide or fill in something."""
+        """Whether a user has to decide or fill in something."""
         return any(row.needs_look for row in self.rows)
 
     def count(self, outcome: FieldOutcome) -> int:

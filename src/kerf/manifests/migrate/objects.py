@@ -1,7 +1,7 @@
 """The old object that is taken apart, the new one that grows, and a row for every field on its way.
 
-The promise is that nothing is lost in silence. So an old object knows which of its fields somebody has dealt with, and
-what is left at the end is reported as not kept. A new one knows where each of its parts came from, so that quotes,
+The promise is that nothing is lost in silence. So an old object knows which of its fields were dealt with, and
+what is left at the end is reported as not kept. A new one knows where each of its parts came from, so quotes,
 flow style and comments can follow.
 """
 
@@ -42,7 +42,7 @@ class FieldChange:
     """One field and what became of it.
 
     `path` is of the old object; empty for what was added, whose `place` is that of the object, and for an object that
-    is left out as a whole. `to` is where it is today, in `target`. `needs_look`: somebody has to decide or fill in
+    is left out as a whole. `to` is where it is today, in `target`. `needs_look`: a user has to decide or fill in
     something.
     """
 
@@ -71,7 +71,7 @@ class FieldChange:
 class New:
     """An object of today as it grows. `raw` is its text where the document is passed on as it was written.
 
-    `origins` tells of paths where they came from, and holds for all that is below them. `lines` tells of a path alone
+    `origins` says of paths where they came from, and holds for all that is below them. `lines` says of a path alone
     which old lines its key stands for, whose comments it takes over. `marks` are comments on placeholders.
     """
 
@@ -240,7 +240,7 @@ class Old:
         self._done.add(path)
 
     def rest(self) -> None:
-        """Report what nobody has dealt with."""
+        """Report what was not dealt with."""
         for path in self._undone((), self.value):
             name = next((step for step in reversed(path) if isinstance(step, str)), "")
             hint = _NEVER_EXISTED.get(name, "")

@@ -38,7 +38,7 @@ def is_global_settings(value: Object) -> bool:
 
 
 def global_settings(old: Old) -> None:
-    """Nobody reads that ConfigMap any more: where each of its settings belongs now."""
+    """That ConfigMap is no longer read: where each of its settings belongs now."""
     for path in (("apiVersion",), ("kind",), ("metadata",)):
         old.done(path)
     old.drop(("metadata", "name"), "nobody reads this ConfigMap since 0.32", "its settings are values of the chart")

@@ -1,6 +1,6 @@
 """Objects to YAML that looks like what they were made of: quotes, flow style and comments follow their values.
 
-The text is written without comments first and parsed again, which tells on which line each path stands; comments are
+The text is written without comments first and parsed again, which shows on which line each path stands; comments are
 then laid beside those lines. Every old line gives its comments once, to the first new line that comes from it.
 """
 

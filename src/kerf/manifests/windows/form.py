@@ -1,7 +1,7 @@
 """The form of `kerf.dev/v1alpha1` CapacityWindow, and its rules that no single field can state.
 
-As with Karpenter's objects, what a server takes and nobody could follow is an error in a manifest, and a verdict on a
-live object, which says so in its status and opens nothing.
+As with Karpenter's objects, what a server takes and no controller could follow is an error in a manifest, and a verdict
+on a live object, which says so in its status and opens nothing.
 """
 
 from typing import Any
@@ -102,7 +102,7 @@ CAPACITY_WINDOW = object_of(
 
 
 def check_window(raw: Object, report: Report) -> None:
-    """What the API server refuses by its rules; in a manifest also what nobody could follow."""
+    """What the API server refuses by its rules; in a manifest also what no controller could follow."""
     spec = raw["spec"]
     if not _requires_label(spec["pods"]["selector"]):
         report.problem(

@@ -1,6 +1,6 @@
 """What HAMi's ConfigMap says about NVIDIA cards: resource names, split count, scalings, defaults.
 
-One map is read by HAMi's webhook, its scheduler and its device plugin, so Kerf reads it too and nobody states the
+One map is read by HAMi's webhook, its scheduler and its device plugin, so Kerf reads it too and no user states the
 same numbers twice. Keys and defaults as HAMi v2.10.0 (commit 4707fb02), chart key `device-config.yaml`.
 """
 

@@ -179,7 +179,7 @@ class Hami:
         return ({},)
 
     def configurations(self, pod: Pod) -> tuple[Mapping[str, str], ...]:
-        """None: who asks for its slices needs its label, and nobody else does."""
+        """None: who asks for its slices needs its label, and no other pod does."""
         del pod
         return ()
 
@@ -244,7 +244,7 @@ class Hami:
     def occupied(self, devices: Sequence[DeviceState], occupants: Sequence[Occupant]) -> tuple[DeviceState, ...]:
         """`devices` with the shares that HAMi has written on the pods.
 
-        A pod without a readable record is booked from its demand on the cards with most free memory, so that what is
+        A pod without a readable record is booked from its demand on the cards with most free memory, so what is
         left is never overrated. A MIG card with a share whose place is not known can take nothing more.
         """
         return with_occupants(devices, occupants)

@@ -216,13 +216,13 @@ class _Walk:
         cards = self.cards
         slots, cores, memory = cards.slots[position], cards.cores[position], cards.memory[position]
         if device.model == VENDOR:
-            # Requests are kept under the vendor's word, so that they count only for a card registered by just that.
+            # Requests are kept under the vendor's word, so they count only for a card registered by just that.
             slots, cores, memory = slots + self.ask.count, cores + self.ask.cores, memory + self.ask.memory_on(device)
         use, size = (slots, cores, memory), (device.slots, device.cores, device.memory_mib)
         return use_score(use, size, self.request.options.weights)
 
     def _may_repeat(self) -> bool:
-        """Whether one card may give more than one instance, so that the number of cards is no limit."""
+        """Whether one card may give more than one instance, so the number of cards is no limit."""
         return self.request.options.allows_mig and any(d.mode == MIG_MODE for d in self.cards.devices)
 
     def _unusable(self, device: DeviceState) -> Name | None:

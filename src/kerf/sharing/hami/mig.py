@@ -1,6 +1,6 @@
 """Which MIG profiles HAMi may cut, which it cuts for a request, and where.
 
-A profile starts only where its GPU model allows, so that free memory in sum says nothing. HAMi books the profile's
+A profile starts only where its GPU model allows, so free memory in sum says nothing. HAMi books the profile's
 memory and cores, not the request's.
 """
 
@@ -9,7 +9,7 @@ from kerf.sharing.hami.config import HamiConfig
 
 HAMI_MODE = "kerf.dev/hami-mode"
 """Annotation of a pool whose nodes HAMi's plugin runs in the mode `mig`: HAMi itself names such nodes one by one."""
-# HAMi fills these from the high end, so that the low half stays whole for a larger profile.
+# HAMi fills these from the high end, so the low half stays whole for a larger profile.
 _FROM_THE_TOP = ("1g.", "3g.")
 
 

@@ -1,7 +1,7 @@
 """What HAMi's pods hold of the cards of a node.
 
 HAMi's record on the pod is the truth: percentages, defaults and MIG profiles are resolved in it. It says nothing of
-which segment is an init container's; HAMi takes the first ones for that, and so must whoever wants its sums.
+which segment is an init container's; HAMi takes the first ones for that, and so must a caller that wants its sums.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -136,7 +136,7 @@ def _placed(recorded: Sequence[Sequence[RecordedShare]], positions: Mapping[str,
 
 
 def _guessed(devices: Sequence[DeviceState], demand: PodDemand) -> list[Segment]:
-    """Shares on the cards with most free memory, so that what is left is never overrated."""
+    """Shares on the cards with most free memory, so what is left is never overrated."""
     by_room = sorted(range(len(devices)), key=lambda i: (-devices[i].free_memory_mib, devices[i].index))
     return [
         tuple(Share(i, ask.memory_on(devices[i]), min(ask.cores, 100)) for i in by_room[: ask.count])

@@ -1,6 +1,6 @@
 """Kerf's own pins: a pod bound to planned cards by HAMi's `use-gpuuuid`.
 
-A pin is marked `kerf.dev/pinned` with the second it was set, so that it is never taken for the user's wish: planning
+A pin is marked `kerf.dev/pinned` with the second it was set, so it is never taken for the user's wish: planning
 ignores it, and it is taken away when it does not help.
 """
 
@@ -54,7 +54,7 @@ def is_pinned(pod: Pod) -> bool:
 
 
 def is_free(pod: Pod) -> bool:
-    """Whether nobody has bound the pod to cards, neither we nor its user."""
+    """Whether the pod is bound to no cards, neither we nor its user."""
     return USE_UUID not in pod.annotations and PINNED not in pod.annotations
 
 
@@ -68,6 +68,6 @@ def is_past(pod: Pod) -> bool:
 
 
 def pinned_since(pod: Pod) -> float:
-    """When the pin was set; 0 when somebody broke the mark, so that it counts as long past."""
+    """When the pin was set; 0 when the mark is broken, so it counts as long past."""
     text = pod.annotations.get(PINNED, "")
     return float(text) if text.isdecimal() else 0.0

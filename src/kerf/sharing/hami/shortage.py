@@ -1,6 +1,6 @@
 """What exactly is lacking where HAMi says only `1/1 CardInsufficientMemory`.
 
-HAMi's reason counts cards; whoever must change a manifest needs the figure: how many MiB more one card would have to
+HAMi's reason counts cards; a user who must change a manifest needs the figure: how many MiB more one card would have to
 have free. It is the smallest over the cards, never a sum, since a slice lives on one card.
 """
 

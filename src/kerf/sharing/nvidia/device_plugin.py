@@ -95,7 +95,7 @@ class PluginConfigs:
         return ""
 
     def of(self, labels: Mapping[str, str]) -> PluginConfig | None:
-        """What a node with these labels has; None where it has none, or one that nobody knows."""
+        """What a node with these labels has; None where it has none, or one that is not known."""
         settings = self.settings(labels)
         if settings is not None and not settings.uses_config:
             return None

@@ -1,6 +1,6 @@
 """What families have in common whose cards, or parts of them, are counted by kubelet and given out by kubelet.
 
-kube-scheduler sees only numbers and kubelet picks the card, so nobody outside knows which one a pod holds: no record
+kube-scheduler sees only numbers and kubelet picks the card, so no API shows which one a pod holds: no record
 is written, and every way of dealing the same numbers out is as good as another.
 """
 
@@ -44,7 +44,7 @@ class KubeletCounted:
         return ()
 
     def claims(self, pod: Pod) -> bool:
-        """Never: what kubelet shows, anybody may have announced."""
+        """Never: what kubelet shows, any pod may have announced."""
         del pod
         return False
 

@@ -191,7 +191,7 @@ class Mig(Partitioned):
     def inventory(self, node: Node) -> tuple[DeviceState, ...] | None:
         """The instances that kubelet shows; None while it shows none, or the MIG manager is not done.
 
-        Which card an instance is of nobody tells: they are dealt out evenly over as many cards as are labelled.
+        Which card an instance is on is not shown: they are dealt out evenly over as many cards as are labelled.
         """
         if node.labels.get(MIG_STATE, MIG_DONE) != MIG_DONE:
             return None
@@ -280,7 +280,7 @@ def _part(profile: Profile, count: int, resource: str, config: PluginConfig) -> 
 
 
 def _card(index: int, shape: DeviceShape, parts: tuple[Partition, ...]) -> DeviceState:
-    # Slots are no measure here: of a card cut into a 4g and three 1g nobody says that each is a quarter.
+    # Slots are no measure here: a card cut into a 4g and three 1g is not four quarters.
     name = shape.model.registered_as or shape.model.name
     return DeviceState(f"gpu-{index}", index, name, shape.memory_mib, slots=0, mode="mig", partitions=parts)
 

@@ -39,7 +39,7 @@ def free_starts(profiles: Sequence[Profile], placed: Sequence[Placement]) -> dic
 def arranged(profiles: Sequence[Profile], counts: Mapping[str, int]) -> tuple[Placement, ...] | None:
     """A way to have that many instances of each profile on one empty card; None where the hardware has none.
 
-    Larger profiles first, each at every start that is left. Cost: a card has at most eight slices, so that the search
+    Larger profiles first, each at every start that is left. Cost: a card has at most eight slices, so the search
     ends after some hundred steps. Raises KeyError for a profile that the card does not have.
     """
     by_name = {profile.name: profile for profile in profiles}

@@ -1,6 +1,6 @@
 """Cards that were cut beforehand: replicas of NVIDIA's device plugin, and MIG instances.
 
-kube-scheduler compares numbers alone, so that a pod fits exactly where its number is left. Kubelet gives the card with
+kube-scheduler compares numbers alone, so a pod fits exactly where its number is left. Kubelet gives the card with
 the fewest parts taken first (`distributed`, the plugin's default policy), and of that Kerf makes its account of each
 card; it cannot be read anywhere.
 """

@@ -132,7 +132,7 @@ class Replicated(Partitioned):
         replicas = config.replicas.get(NVIDIA_GPU, 1)
         model, memory = first_label(node.labels, PRODUCT_LABELS), stated_memory(node)
         cards = [self._card(i, model, memory, config) for i in range(-(-total // replicas))]
-        # A broken card takes its replicas along, so that only the last one can be short of some.
+        # A broken card takes its replicas along, so only the last one can be short of some.
         short = len(cards) * replicas - total
         last = replace(cards[-1].partitions[0], count=replicas - short)
         return (*cards[:-1], replace(cards[-1], partitions=(last,)))

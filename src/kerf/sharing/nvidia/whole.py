@@ -64,7 +64,7 @@ class Whole(KubeletCounted):
     def obstacle(
         self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]
     ) -> Cause | None:
-        """That the label names a configuration of the plugin that nobody knows: how cards are shared then is open."""
+        """That the label names a configuration of the plugin that is not known: how cards are shared then is open."""
         del shapes, annotations
         return self.plugin.problem(labels)
 
@@ -90,7 +90,7 @@ class Whole(KubeletCounted):
     def inventory(self, node: Node) -> tuple[DeviceState, ...] | None:
         """As many cards as kubelet shows; None while it shows none.
 
-        Kubelet tells neither memory nor model: both are from labels, 0 and empty where the node has none.
+        Kubelet shows neither memory nor model: both are from labels, 0 and empty where the node has none.
         """
         count = node.allocatable.get(NVIDIA_GPU, 0)
         if count <= 0:

@@ -1,7 +1,7 @@
-"""The course of a simulation as one self-contained SVG: nodes, GPUs paid and used, pending pods, over time.
+"""The course of a simulation as one self-contained SVG: nodes, cost, GPUs paid and used, pending pods, over time.
 
-Three bands share one time axis, because nodes, cards and pods have units of their own. Levels hold until they change,
-so the lines are steps. Equal reports give equal bytes.
+Four bands share one time axis, because nodes, money, cards and pods have units of their own. Levels hold until they
+change, so the lines are steps. Equal reports give equal bytes.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,6 +40,7 @@ class _Band:
 # Colours of Okabe and Ito, which people with any colour vision tell apart.
 _BANDS = (
     _Band("Nodes", (_Line("nodes", "#0072B2", lambda s: s.nodes),)),
+    _Band("Cost", (_Line("per hour", "#CC79A7", lambda s: s.per_hour_micro / 1_000_000, is_filled=True),)),
     _Band(
         "GPUs",
         (

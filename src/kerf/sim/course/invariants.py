@@ -140,7 +140,7 @@ class Invariants:
                 self._booked(pod)
 
     def _is_taken_back(self, node: Node) -> bool:
-        """Whether the cloud itself ends the machine: then nobody can give a pod more time."""
+        """Whether the cloud itself ends the machine: then nothing can give a pod more time."""
         return node.provider_id in self._launched and self._cloud.is_taken_back(node.provider_id)
 
     def _gone(self, obj: Json) -> None:

@@ -82,7 +82,7 @@ class PlanNotes:
 
 
 class Observer:
-    """One for each run. Whoever tells it of events calls `close` first, then `books.note`, then `on_event`.
+    """One for each run. The caller that gives it events calls `close` first, then `books.note`, then `on_event`.
 
     Unless it `keeps_rows` only their number is kept, and of `samples` no more than a chart has: a trace would have a
     million. Unless it `keeps_said`, what Kerf has posted is counted and not kept.
@@ -123,7 +123,7 @@ class Observer:
         self._failed: set[str] = set()
         self._throttled_s = float("-inf")
 
-    # What it is told.
+    # What it learns.
 
     def close(self) -> None:
         """Account for the time since the last event, at the levels that held in it."""

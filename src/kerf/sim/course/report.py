@@ -213,7 +213,7 @@ def _totals(totals: Totals, currency: str) -> dict[str, Any]:
 
 
 def _rounded(number: float) -> float | int:
-    """To four decimals, and as a whole number where it is one, so that the same value is always the same text."""
+    """To four decimals, and as a whole number where it is one, so the same value is always the same text."""
     rounded = round(number, 4)
     return int(rounded) if rounded == int(rounded) else rounded
 

@@ -2,7 +2,7 @@
 
 A scenario is written by hand and run unattended, so a slip in it must not pass for a result: every unknown field,
 action, object and pool is an error with its place, while manifests are read as leniently as `kerf plan` reads them.
-The objects are put into an order of their own, so that the order of files and documents changes nothing.
+The objects are put into an order of their own, so the order of files and documents changes nothing.
 """
 
 import os
@@ -397,7 +397,7 @@ class _Reading:
                 self._error((*path, name), expected, value)
 
 
-# Names of these are often given by a controller, so that only the run can tell whether they exist.
+# Names of these are often given by a controller, so only the run can tell whether they exist.
 _MADE_BY_CONTROLLERS = ("Pod", "Node", "NodeClaim", "ReplicaSet", "Job")
 
 

@@ -1,6 +1,6 @@
 """The form of a Scenario document, and its actions and expectations as values.
 
-Each action and each expectation is one named field whose form stands beside the function that makes its value, so that
+Each action and each expectation is one named field whose form stands beside the function that makes its value, so
 a new one is one entry here.
 """
 

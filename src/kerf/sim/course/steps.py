@@ -86,7 +86,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class LostReply:
-    """The next launches succeed, and Kerf is not told."""
+    """The next launches succeed, and Kerf does not learn of it."""
 
     launches: int
 

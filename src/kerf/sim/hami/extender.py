@@ -1,7 +1,7 @@
 """HAMi's scheduler between two processes: what it has booked, and its answers to kube-scheduler's filter and bind.
 
 The choice of node and card is `verdicts`; here is what happens to it in time, which is the hard part. kube-scheduler
-asks for the next pod before any watch has told of the last booking, so a booking counts from the moment it is decided.
+asks for the next pod before any watch has shown the last booking, so a booking counts from the moment it is decided.
 And of two binds on a node the second must fail and come again, because HAMi's device plugin finds out whom a container
 belongs to by the one pod that holds the node's lock.
 
@@ -84,7 +84,7 @@ class _Booking:
 class ExtenderCache:
     """What HAMi keeps in memory: nodes, quotas, settings, and whose cards are booked.
 
-    Everything comes from the events of a reader, save that a booking of ours hides what the events say of its pod
+    Everything comes from the events of a reader, save that our own booking hides what the events say of its pod
     until they tell of it too, the pod is gone, or five minutes have passed.
     """
 
@@ -100,7 +100,7 @@ class ExtenderCache:
 
     @property
     def is_synced(self) -> bool:
-        """Whether everything that existed at the beginning has been told."""
+        """Whether everything that existed at the beginning has been reported."""
         return self.synced.is_set()
 
     def apply(self, event: Event) -> None:

@@ -98,7 +98,7 @@ def filter_nodes(
 ) -> Verdict:
     """HAMi's choice among `nodes`; where it would draw lots, the first in the order given.
 
-    `holders` are the pods that hold cards of each node, also those that HAMi has booked and nobody has bound yet. The
+    `holders` are the pods that hold cards of each node, also those that HAMi has booked and that are not bound yet. The
     pod is taken as it is: what is wrong with it was for the webhook to say. `known` is what earlier calls have found.
     """
     containers = requests_of(pod.spec.init_containers, pod.spec.containers, family.config)

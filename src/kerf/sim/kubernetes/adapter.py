@@ -85,7 +85,8 @@ class SimReader:
     async def events(self) -> AsyncIterator[Event]:
         """What exists, by kind and name; Synced; then every change, each decoded when it is taken.
 
-        What was told by an earlier call, or before the watch was lost, and has vanished since is told as Deleted.
+        What was reported by an earlier call, or before the watch was lost, and has vanished since is reported as
+        Deleted.
         """
         is_synced = False
         while True:
@@ -104,7 +105,7 @@ class SimReader:
                 self._api.unsubscribe(self._listen)
 
     def lose_watch(self) -> None:
-        """What happens when a real API server has forgotten the version of a watch (410): all is listed anew."""
+        """What happens when a real API server has forgotten the version of a watch (410): all is listed again."""
         self._api.unsubscribe(self._listen)
         while not self._changes.empty():
             self._changes.get_nowait()
@@ -125,7 +126,7 @@ class SimReader:
     def _translated(self, type_: str, obj: Json) -> Sequence[Event]:
         key, last = key_of(obj), self._given.get(key_of(obj))
         if type_ == DELETED:
-            # As a real reader: with the form told last, since the very last may be unreadable.
+            # As a real reader: with the form last reported, since the very last may be unreadable.
             return () if last is None else (Deleted(self._given.pop(key)[1]),)
         gone = () if last is None or last[0] == uid_of(obj) else (Deleted(self._given.pop(key)[1]),)
         try:

@@ -1,7 +1,7 @@
 """A Kubernetes API server in memory: versions, conflicts, watches, finalizers, graceful deletion, evictions, owners.
 
 It behaves like the real one wherever a controller could notice, because the controllers that run on it are those that
-run in production. What it leaves out nobody here would see: schemas, authorisation, namespaces that must exist.
+run in production. What it leaves out would not be seen here: schemas, authorisation, namespaces that must exist.
 
 Objects are Kubernetes JSON and never change in place (see `objects`): treat what you get as read-only, and do not
 touch what you gave afterwards. `create` alone copies, since admission may rewrite a new object.
@@ -78,8 +78,8 @@ _GATED = {
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
 
-# Whoever acts these kinds out writes their status. The status of the others (a node as its kubelet announces it, a
-# NodeClass whose provider nobody plays) stays as it was given.
+# The module that acts these kinds out writes their status. The status of the others (a node as its kubelet announces
+# it, a NodeClass whose provider is not played) stays as it was given.
 _STATUS_IS_RESET = frozenset(
     {
         "CapacityBuffer",

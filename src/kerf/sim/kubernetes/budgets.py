@@ -104,7 +104,7 @@ def scaled(value: int | str, total: int, *, round_up: bool = True) -> int:
 
 
 def _expected_scale(objects: ObjectLookup, pods: list[Json]) -> int:
-    """The sum of `replicas` over the pods' controllers; pods that nobody controls do not count."""
+    """The sum of `replicas` over the pods' controllers; pods without a controller do not count."""
     scales: dict[str, int] = {}
     for pod in pods:
         reference = controller_of(pod)

@@ -1,6 +1,6 @@
 """The model value of an object of the in-memory API, decoded once however many look at it.
 
-The schedulers, the onlookers and Kerf's reader are told of the same object, and a Kerf that was started again reads all
+The schedulers, the onlookers and Kerf's reader get the same object, and a Kerf that was started again reads all
 of them again. Objects never change in place (see `objects`), so the object itself is what its value is known by.
 """
 

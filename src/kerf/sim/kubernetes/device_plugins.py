@@ -101,7 +101,7 @@ class DevicePlugins:
             self._configured[name] = _configuration(obj)
             self._clock.call_at(self._clock.now_s() + self._devices_ready_s, lambda: self._register(name))
         elif name in self._published and self._configured.get(name) != _configuration(obj):
-            # The MIG manager, or the plugin's own, takes the GPUs away while it sets them up anew.
+            # The MIG manager, or the plugin's own, takes the GPUs away while it sets them up again.
             self._configured[name] = _configuration(obj)
             self._publish(name, ())
             self._clock.call_at(self._clock.now_s() + self._devices_ready_s, lambda: self._register(name))

@@ -70,7 +70,7 @@ class NodeFilter(Protocol):
 class Attempt:
     """One pod to be placed.
 
-    `wanted` is what it requires of nodes. `ignored` are resources that somebody else counts. `others` are the filters
+    `wanted` is what it requires of nodes. `ignored` are resources that an extender counts. `others` are the filters
     for other pods and volumes, in kube-scheduler's order; of most pods there is none.
     """
 

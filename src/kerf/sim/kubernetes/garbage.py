@@ -1,4 +1,4 @@
-"""Who owns whom, by uid, so that the dependents of a vanished owner can be collected.
+"""Who owns whom, by uid, so the dependents of a vanished owner can be collected.
 
 Names are not enough: a Deployment deleted and made again has the same name, and the pods of the first are not its own.
 """

@@ -81,7 +81,7 @@ class Kubelets:
         if event.what == RUNNING:
             self._after(self._latencies.register_s, lambda: self._join(instance))
         elif event.what == ENDED:
-            # Asked for in a later turn, so that a cloud call never changes the API in the middle of a caller's step.
+            # Asked for in a later turn, so a cloud call never changes the API in the middle of a caller's step.
             self._after(0, lambda: self._machine_gone(instance.provider_id))
 
     def _join(self, instance: Instance) -> None:
@@ -222,7 +222,7 @@ class Kubelets:
             self._api.remove_pod(*key)
 
     def _drop_pods(self, node: str) -> None:
-        """The pods of a machine that is gone end with it; nobody is left to end them gracefully."""
+        """The pods of a machine that is gone end with it; nothing is left to end them gracefully."""
         for key, uid in sorted(self._pods_by_node.pop(node, {}).items()):
             if self._live_pod(key, uid) is not None:
                 self._api.delete("Pod", *key, grace_s=0)

@@ -80,7 +80,7 @@ class SchedulingQueue:
         due = [waiting for waiting in self._waiting.values() if waiting.is_active]
         return sorted(due, key=lambda waiting: waiting.order(now_s))
 
-    # What the API tells.
+    # What the API shows.
 
     def hold(self, pod: Pod) -> None:
         """A gate holds it; what it is nominated to is reserved all the same."""
@@ -109,7 +109,7 @@ class SchedulingQueue:
             self._activate(held)
 
     def drop(self, key: str) -> None:
-        """It is gone, bound, or nobody's business here any more."""
+        """It is gone, bound, or of no concern here any more."""
         held = self._waiting.pop(key, None)
         gated = self._held.pop(key, None)
         pod = held.pod if held is not None else gated
@@ -168,8 +168,8 @@ class SchedulingQueue:
     def _unreserved(self, pod: Pod) -> None:
         """The room that was promised to a pod is free for its equals and lower ones.
 
-        They learn of it by the API, which takes a moment: pods that clear each other's nominations, while somebody
-        keeps writing them anew, would otherwise never let time go on.
+        They learn of it by the API, which takes a moment: pods that clear each other's nominations, while another
+        keeps writing them again, would otherwise never let time go on.
         """
         numbers = {
             waiting.number
@@ -189,7 +189,7 @@ class SchedulingQueue:
     def fail(self, waiting: Waiting, refused_by: frozenset[str]) -> None:
         """It waits until something changes that may help it, and at most five minutes.
 
-        Where nobody refused it, since there are no nodes or something went wrong, it waits for its back-off instead.
+        Where no plugin refused it, since there are no nodes or something went wrong, it waits for its back-off instead.
         """
         back_off_s = min(_FIRST_BACK_OFF_S * 2 ** min(waiting.attempts, 10), _LAST_BACK_OFF_S)
         now_s, old = self._clock.now_s(), waiting.pod

@@ -39,7 +39,7 @@ class Quotas(Watcher):
         return [(quota["metadata"]["namespace"], name_of(quota)) for quota in _of_namespace(self.api, obj)]
 
     def reconcile(self, obj: Json) -> None:
-        """Count anew."""
+        """Count again."""
         hard = obj["spec"].get("hard") or {}
         used = _used(self.api, _quota(obj))
         status = {"hard": hard, "used": {name: _text(name, amount) for name, amount in sorted(used.items())}}

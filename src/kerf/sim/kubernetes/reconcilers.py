@@ -1,7 +1,7 @@
-"""The form of the stand-ins for Kubernetes' own controllers: told that something changed, they look at what is.
+"""The form of the stand-ins for Kubernetes' own controllers: when something has changed, they look at what is.
 
 They read the API itself and no cache of it, so they need no expectations; many changes of one instant lead to one
-look. What fails is tried again later, as the real ones do, so that a refusal by admission does not end a workload.
+look. What fails is tried again later, as the real ones do, so a refusal by admission does not end a workload.
 """
 
 import hashlib

@@ -54,7 +54,7 @@ class ReplicaSets(Reconciler):
             self.pods.create_numbered(workload, self.pods.make(obj, obj["spec"]["template"]))
 
     def _siblings(self, obj: Json) -> JsonList:
-        """The active pods of all ReplicaSets of the same Deployment; none for one that nobody controls, as the real."""
+        """The active pods of all ReplicaSets of the same Deployment; none for one without a controller, as the real."""
         above = controller_of(obj)
         owner = above and self.api.get(above["kind"], obj["metadata"]["namespace"], above["name"])
         sets = [] if owner is None else self.controlled(owner, "ReplicaSet")
@@ -64,7 +64,7 @@ class ReplicaSets(Reconciler):
 def deletion_order(pods: Iterable[Json], siblings: Iterable[Json] = (), *, counts_cost: bool = True) -> JsonList:
     """`pods`, the first to go first; `siblings` are those that count as doubled up on a node.
 
-    With `counts_cost` an annotation of a pod says how dear its deletion is.
+    With `counts_cost` an annotation of a pod says how much its deletion costs.
     """
     on_node = Counter(node_of(pod) for pod in siblings)
 

@@ -1,4 +1,4 @@
-"""Stand-in for kube-scheduler: which pod is tried when, on which node it lands, and what it is told when on none.
+"""Stand-in for kube-scheduler: which pod is tried when, on which node it lands, and what it learns when on none.
 
 Kerf's plans are true only if the scheduler follows them, so what matters is as in kube-scheduler 1.36: the order of the
 queue, the filters with their words (`filters`), the back-off, that a nomination reserves room against pods of no
@@ -36,7 +36,7 @@ from kerf.sim.objects import Json, key_of, with_condition
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """What a pod is told, which plugins have refused it, and the node where others make room for it."""
+    """What a pod learns, which plugins have refused it, and the node where others make room for it."""
 
     message: str
     refused_by: frozenset[str]
@@ -85,7 +85,7 @@ class Scheduler:
         """Watch pods and nodes from now on."""
         self._api.subscribe(self._on_event)
 
-    # What the API tells.
+    # What the API shows.
 
     def _on_event(self, what: str, obj: Json) -> None:
         if obj["kind"] == "Node":
@@ -140,7 +140,7 @@ class Scheduler:
     # When a pod is tried.
 
     def _soon(self) -> None:
-        # One turn later, so that all events of this instant are in before the queue is sorted.
+        # One turn later, so all events of this instant are in before the queue is sorted.
         if not self._is_due:
             self._is_due = True
             self._clock.call_at(self._clock.now_s(), self._cycle)

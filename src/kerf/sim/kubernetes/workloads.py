@@ -1,6 +1,6 @@
 """The controller manager of the embedded cluster: everything that makes pods, counts them, or clears up after nodes.
 
-Each kind has its own module; here they are put together, told what has changed, and given their turn.
+Each kind has its own module; here they are put together, informed of what has changed, and given their turn.
 """
 
 from collections.abc import Callable, Iterable
@@ -43,7 +43,7 @@ class DisruptionBudgets(Watcher):
         return [(namespace, name_of(held)) for held in self.api.list(self.kind) if covered(held, [pod])]
 
     def reconcile(self, obj: Json) -> None:
-        """Count anew."""
+        """Count again."""
         count = count_budget(self.api, obj)
         self.set_status(
             obj,

@@ -104,7 +104,7 @@ def test_what_is_open_stays_open_when_the_clock_goes_back() -> None:
     assert Turn(OPEN, NOON_S, NOON_S + 2 * HOUR) == turn_of(a_window(status=begun), NOON_S - 300)
 
 
-def test_a_window_that_was_changed_may_open_anew() -> None:
+def test_a_window_that_was_changed_may_open_again() -> None:
     """Who makes today's window longer after its end wants it to open."""
     over = WindowStatus(CLOSED, last_opened_s=NOON_S, last_closed_s=NOON_S + 2 * HOUR)
     longer = replace(a_window(hours=4, status=over), generation=2)
@@ -168,7 +168,7 @@ def test_a_pod_without_a_place_is_not_let_in() -> None:
         ((a_window(quota=Quota(GPU_HOUR)),), "QuotaExhausted"),
     ],
 )
-def test_a_held_pod_is_told_why(windows: tuple[CapacityWindow, ...], code: str) -> None:
+def test_a_held_pod_learns_why(windows: tuple[CapacityWindow, ...], code: str) -> None:
     """Nothing is bought, and nothing opens."""
     made = planned(*windows, pods=(held("p"),))
 

@@ -92,7 +92,7 @@ def test_a_workload_that_is_gone_for_eight_days_is_dropped() -> None:
         ("[" * 100_000, "Error"),
     ],
 )
-def test_a_broken_entry_is_told_and_hides_no_other(text: str, told: str) -> None:
+def test_a_broken_entry_is_reported_and_hides_no_other(text: str, told: str) -> None:
     """Whatever it is, the entries beside it are read."""
     good = history_of([sample(3)])
 

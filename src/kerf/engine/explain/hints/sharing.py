@@ -61,7 +61,7 @@ def ask_otherwise(misfit: Misfit) -> Advice | None:
 
 
 def as_the_reason_says(pool: NodePool, misfit: Misfit) -> Advice | None:
-    """Where cards would never be shown, and where nobody shows a shared GPU, asking for less helps nobody."""
+    """Where cards would never be shown, and where no plugin shows a shared GPU, asking for less helps no pod."""
     cause = misfit.cause
     if isinstance(cause, CardsNeverShown):
         return Advice(f"change labels or annotations of NodePool {pool.name}, or the ConfigMap, as the reason says")

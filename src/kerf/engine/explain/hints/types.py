@@ -96,7 +96,7 @@ def raise_cap(pool: NodePool, name: str, situation: Situation) -> Advice:
 
 
 def spell_right(pool: NodePool, unknown: TypeUnknown) -> Advice:
-    """An instance type that nobody sells, and the known name that is nearest."""
+    """An instance type that is not sold, and the known name that is nearest."""
     wrong, right = unknown.instance_type, unknown.nearest
     named = pool.requirements[INSTANCE_TYPE]
     values = (named.values - {wrong}) | {right}

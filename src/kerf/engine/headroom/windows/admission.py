@@ -1,7 +1,7 @@
 """Held pods -> those that may be planned now, within the quotas of their windows; and after planning, which gates open.
 
 What a pod takes of a card is known for certain only where it has its place. A quota must be kept before anything is
-bought, though, so that a pod is judged by the largest share that it would take of any card that can be had, and
+bought, though, so a pod is judged by the largest share that it would take of any card that can be had, and
 charged with what it really takes.
 """
 

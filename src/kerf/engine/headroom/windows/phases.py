@@ -55,7 +55,7 @@ def turn_of(window: CapacityWindow, now_s: float) -> Turn:
         closes_s = _closing_of(window, began_s, is_known)
         if closes_s is not None and now_s < closes_s:
             return Turn(OPEN, began_s, closes_s)
-    # A window that was changed may open anew what it has closed: its author wants it so.
+    # A window that was changed may open again what it has closed: its author wants it so.
     floor_s = began_s if began_s is not None and is_known else None
     for opens_s in due_times(window.schedule, window.time_zone, now_s - window.duration_s - 1):
         closes_s = opens_s + window.duration_s

@@ -114,7 +114,7 @@ def _times(asked: tuple[int, ...], size: tuple[int, ...]) -> float:
     """How many of `size` a pod that asks so much takes; 0 where the two cannot be compared."""
     if len(asked) != len(size):
         return 0.0
-    # Cards are counted only where nothing tells a part of one from a whole one.
+    # Cards are counted only where nothing distinguishes a part of one from a whole one.
     ratios = [a / s for a, s in zip(asked[1:], size[1:], strict=True) if s > 0] if len(size) > 2 else []
     ratios = ratios or [a / s for a, s in zip(asked, size, strict=True) if s > 0]
     return max(ratios, default=0.0)

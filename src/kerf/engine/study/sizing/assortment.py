@@ -1,7 +1,7 @@
 """What a market has beside what the NodePools name: for advice on other instance types.
 
 A pool's other requirements (zones, capacity types, architecture, its own labels and taints) stay: they are there for
-reasons that no price tells.
+reasons that no price shows.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """What if pods asked for something else: the plan of today beside plans with other requests.
 
-A load test on paper. Nothing but the requests differs, so that the difference is theirs.
+A load test on paper. Nothing but the requests differs, so the difference is theirs.
 """
 
 from collections import Counter

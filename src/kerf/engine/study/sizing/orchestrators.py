@@ -14,7 +14,7 @@ from kerf.model.pods import Pod
 
 @dataclass(frozen=True, slots=True)
 class Orchestrator:
-    """`run_label` tells runs apart, `group_label` says what they are runs of; `name_prefix` begins its Jobs' names."""
+    """`run_label` separates runs, `group_label` says what they are runs of; `name_prefix` begins its Jobs' names."""
 
     name: str
     run_label: str

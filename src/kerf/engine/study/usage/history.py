@@ -2,7 +2,7 @@
 
 Pods come and go, and the requests that advice is about stand in the template of whatever controls them. So samples are
 kept under the top controller as far as it can be known from a pod alone: a ReplicaSet's Deployment and a Job's CronJob.
-A pod that nobody controls runs once and has no history.
+A pod without a controller runs once and has no history.
 """
 
 import hashlib
@@ -60,7 +60,7 @@ class History:
 
 
 def workload_of(pod: Pod, cron_jobs: Collection[str]) -> WorkloadName | None:
-    """What controls the pod in the end; None for nobody. `cron_jobs` are known ones, as `namespace/name`."""
+    """What controls the pod in the end; None without one. `cron_jobs` are known ones, as `namespace/name`."""
     owner = top_owner(pod, cron_jobs)
     return WorkloadName(pod.namespace, owner.kind, owner.name) if owner is not None else None
 

@@ -1,7 +1,7 @@
 """Nodes that are busy although little is asked of them: the pile-up that no autoscaler sees.
 
 kube-scheduler fills nodes by requests. Pods that ask for less than they use pile up on one node, nothing waits, and so
-nothing is bought. Usage is told and advised upon here, and never decides where a pod goes or what is bought.
+nothing is bought. Usage is reported and advised upon here, and never decides where a pod goes or what is bought.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from kerf.model.usage import PodUsage, Usage
 
 HIGH_PERCENT, CALM_PERCENT = 90, 80
 """Of allocatable: from which use on a node is overloaded, and below which it is so no longer. Between the two it stays
-what it was, so that use that sways about one bound is not told again and again."""
+what it was, so use that sways about one bound is not reported again and again."""
 LOW_PERCENT = 50
 """Of allocatable: requests below it leave room by which the scheduler goes on filling the node."""
 MEASURED = (CPU, MEMORY)

@@ -1,7 +1,7 @@
 """What the containers of a workload should ask for, from what they used, with the evidence.
 
 A request is what kube-scheduler and every autoscaler count, so advice errs on the large side: cpu can be taken away
-for a while, and so a percentile will do; memory cannot, and who exceeds it is killed, so that the peak counts.
+for a while, and so a percentile will do; memory cannot, and who exceeds it is killed, so the peak counts.
 """
 
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ def _recommendation(history: History, container: Container, resource: str) -> Re
     else:
         unit = MIB if resource == MEMORY else 1
         advised = -(-_with_margin(peak, PEAK_MARGIN_PERCENT) // unit) * unit
-    # A request of nothing is what this is to mend, also for a container that only slept.
+    # A request of nothing is what this is to fix, also for a container that only slept.
     least = MIB if resource == MEMORY else 1
     return Recommendation(
         container.name, resource, sketch.count, sketch.percentile(50), p95, peak, request, limit, max(advised, least)

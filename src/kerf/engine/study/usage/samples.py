@@ -1,6 +1,6 @@
 """Which samples of usage speak of the cluster as it is.
 
-A metrics server answers from memory: for a while it tells of pods that are gone, and a kubelet that has stopped
+A metrics server answers from memory: for a while it reports pods that are gone, and a kubelet that has stopped
 answering leaves its last sample standing. Advice from either would be advice about yesterday. Clocks and counters may
 be wrong as well.
 """

@@ -1,8 +1,8 @@
 """A histogram of what was used, small enough for ten thousand workloads: counts of buckets that grow by five percent.
 
-As in the Vertical Pod Autoscaler's recommender the buckets grow exponentially (its growth is 5 % too), so that a
+As in the Vertical Pod Autoscaler's recommender the buckets grow exponentially (its growth is 5 % too), so a
 percentile is right within 2.5 % whatever the scale. Unlike there, old samples do not weigh less: days are counted apart
-and whole days are dropped, so that all numbers are integers, a percentile is one of the samples that are named as its
+and whole days are dropped, so all numbers are integers, a percentile is one of the samples that are named as its
 evidence, and two sketches merge to the same bytes in any order.
 """
 
@@ -168,7 +168,7 @@ class _Numbers:
         return self._at < len(self._data)
 
     def next(self) -> int:
-        """The next number. Raises ValueError at the end, and for one that is too large to be any of ours."""
+        """The next number. Raises ValueError at the end, and for one that is too large to be one of its own."""
         value, shift = 0, 0
         while self._at < len(self._data):
             group = self._data[self._at]
