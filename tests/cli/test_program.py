@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kerf import __version__
 from kerf.cli.main import COMMANDS
 from tests.cli.program import POOL_000, ROOT, WORKLOAD_000, files, kerf
 
@@ -100,6 +101,6 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
     assert "" == told
 
 
-def test_the_version_is_told() -> None:
+def test_kerf_says_its_version() -> None:
     """`kerf --version`."""
-    assert "kerf 0.1.0\n" == kerf("--version").stdout
+    assert f"kerf {__version__}\n" == kerf("--version").stdout
