@@ -93,21 +93,29 @@ NEGATIVE = st.sampled_from(
 
 @st.composite
 def tenants(draw: Draw) -> ClusterSnapshot:
-    """More pods than `kindred.FEW`, each of which keeps off nearly all, running and waiting."""
+    """More pods than `kindred.FEW`, running and waiting, of which each means nearly all: they keep off these, or must
+    be with one, or are spread with them. Or each means those of a large tenant and its own."""
     nodes = [node(f"n{number}", draw(st.sampled_from(["", "1", "2"]))) for number in range(draw(st.integers(2, 5)))]
     also, pods = draw(NEGATIVE), []
+    kind, operator = draw(st.sampled_from(["away", "away", "near", "even"])), draw(st.sampled_from(["NotIn", "In"]))
+    keys = draw(st.sampled_from([(HOSTNAME,), (ZONE,), (HOSTNAME, ZONE)]))
     for number in range(2 * FEW):
         asked = draw(wishes())
         own = draw(st.sampled_from([f"t{number}", f"t{number}", "t0", "t1"]))
-        others = Requirements([Requirement.of("tenant", "NotIn", [own]), *draw(st.sampled_from([also, also, ()]))])
+        named = [own, "t0"] if operator == "In" else [own]
+        others = Requirements([Requirement.of("tenant", operator, named), *draw(st.sampled_from([also, also, ()]))])
         spaces = draw(st.sampled_from([None, Requirements(), Requirements()]))
-        term = PodAffinityTerm(draw(st.sampled_from([HOSTNAME, ZONE])), others, (), spaces)
+        term = PodAffinityTerm(draw(st.sampled_from(keys)), others, (), spaces)
         more = draw(st.lists(st.sampled_from([term, replace(term, selector=Requirements(also))]), max_size=1))
-        asked["pod_anti_affinity"] = PodAffinity((term, *more))
+        asked["spread"], asked["pod_affinity"], asked["pod_anti_affinity"] = (), PodAffinity(), PodAffinity()
+        if kind == "even":
+            least = draw(st.sampled_from([1, 1, 3]))
+            asked["spread"] = (TopologySpreadConstraint(term.key, draw(st.integers(1, 2)), others, min_domains=least),)
+        else:
+            asked["pod_anti_affinity" if kind == "away" else "pod_affinity"] = PodAffinity((term, *more))
         asked["labels"] = {**asked["labels"], "tenant": draw(st.sampled_from([f"t{number}", "t0", "t1"]))}
-        asked["spread"], asked["pod_affinity"] = (), PodAffinity()
-        at = draw(st.sampled_from([None, None, *nodes]))
-        where = {} if at is None else {"node_name": at.name, "phase": RUNNING}
+        at, ending = draw(st.sampled_from([None, None, *nodes])), draw(st.sampled_from([None, None, None, 1.0]))
+        where = {} if at is None else {"node_name": at.name, "phase": RUNNING, "deleted_s": ending}
         pods.append(a_pod(f"p{number}", **asked, **where))
     return a_snapshot(nodes=nodes, pods=[*pods, a_pod("w", **draw(wishes()))], namespaces=NAMESPACES)
 

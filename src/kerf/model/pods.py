@@ -1,7 +1,7 @@
 """Pods, what they ask of a node, and what they ask of GPUs."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -214,9 +214,13 @@ class PodSpec:
 
     @property
     def _selectors(self) -> tuple[Requirements, ...]:
-        spread, terms = self.required_spread, self._required_terms
-        required = (*(constraint.selector for constraint in spread), *(term.selector for term in terms))
-        return (*required, *self.wish.selectors())
+        return tuple(constraint.selector for constraint in self.constraints())
+
+    def constraints(self) -> Iterator[TopologySpreadConstraint | PodAffinityTerm]:
+        """What is required of where other pods are, and what it prefers and is treated as required."""
+        yield from self.required_spread
+        yield from self._required_terms
+        yield from self.wish.constraints()
 
     @cached_property
     def label_keys_read(self) -> frozenset[str]:

@@ -100,8 +100,12 @@ class Wish:
 
     def selectors(self) -> Iterator[Requirements]:
         """Which pods it means."""
-        yield from (constraint.selector for constraint in self.spread)
-        yield from (term.selector for term in (*self.near, *self.away))
+        yield from (constraint.selector for constraint in self.constraints())
+
+    def constraints(self) -> Iterator[TopologySpreadConstraint | PodAffinityTerm]:
+        """Those of spread, then affinity and anti-affinity."""
+        yield from self.spread
+        yield from (*self.near, *self.away)
 
 
 NO_WISH = Wish()

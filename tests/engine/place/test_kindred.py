@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -10,15 +11,15 @@ from benchmarks import judging
 from kerf.engine.decide import decide
 from kerf.engine.options import Options
 from kerf.engine.place.kindred import FEW
+from kerf.engine.place.reaches import Between, CommonLabels, Likeness, Reach, hooks_of
 from kerf.engine.place.shapes import Readings, Shape, group, queue_order
-from kerf.engine.place.tallies import Likeness, Reach, hooks_of
 from kerf.engine.place.trial import Trial
 from kerf.engine.world import World
 from kerf.model.causes import Name
 from kerf.model.constraints import HOSTNAME, ZONE, Requirement, Requirements
 from kerf.model.pods import RUNNING, Pod
 from kerf.model.snapshot import ClusterSnapshot
-from kerf.model.topology import PodAffinity, PodAffinityTerm, TooNear, Unwelcome
+from kerf.model.topology import PodAffinity, PodAffinityTerm, TooNear, TopologySpreadConstraint, Unwelcome
 from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type
 from tests.engine.place.test_topology import node
 
@@ -31,7 +32,17 @@ NEGATIVE = (
     [Requirement.of("a", "NotIn", ["x", "y"]), Requirement.of("b", "NotIn", ["y"])],
     [Requirement.of("a", "NotIn", ["x"]), Requirement.of("b", "DoesNotExist"), Requirement.of("c", "In", ["x"])],
     [Requirement.of("a", "NotIn", ["x"]), Requirement.of("b", "Exists"), Requirement.of("b", "NotIn", ["z"])],
+    [Requirement.of("a", "In", ["x", "y"])],
+    [Requirement.of("a", "In", ["x", "y"]), Requirement.of("b", "NotIn", ["x", "y"])],
+    [Requirement.of("a", "NotIn", ["x", "y"]), Requirement.of("b", "DoesNotExist"), Requirement.of("c", "Exists")],
 )
+COMMON: tuple[list[Requirement], ...] = (
+    [],
+    [Requirement.of("a", "In", ["x"])],
+    [Requirement.of("a", "NotIn", ["x"]), Requirement.of("b", "DoesNotExist")],
+    [Requirement.of("b", "In", ["y"]), Requirement.of("c", "In", ["x"])],
+)
+"""What selectors have in common beside those under test."""
 VALUES = (None, "x", "y", "z")
 
 
@@ -51,32 +62,38 @@ SPACE_SELECTORS: tuple[list[Requirement] | None, ...] = (
 )
 
 
+@pytest.mark.parametrize("common", COMMON, ids=lambda common: str(Requirements(common)))
 @pytest.mark.parametrize("is_of_new", [False, True])
 @pytest.mark.parametrize("spaces", SPACE_SELECTORS, ids=str)
 @pytest.mark.parametrize("asked", [[], *NEGATIVE], ids=lambda asked: str(Requirements(asked)))
 def test_the_parts_of_a_reach_are_the_reach(
-    asked: list[Requirement], spaces: list[Requirement] | None, is_of_new: bool
+    asked: list[Requirement], spaces: list[Requirement] | None, is_of_new: bool, common: list[Requirement]
 ) -> None:
-    """Of every pod that the wider one means either this one means it, or just one of those that are left out does.
+    """It means the pods of the wider one but those of one part, and those of another.
 
     Each is found by its labels, its namespace and the labels of that.
     """
     names = frozenset(("default", "blue")) if spaces is None else frozenset[str]()
     stated = Reach(Requirements(asked), names, None if spaces is None else Requirements(spaces), is_of_new)
     reach = stated.settled()
-    whole, less = reach.parted()
+    parting = reach.parted(often(common))
+    whole = parting.whole
+    less, more = Between((whole,), (reach,), parting.less), Between((reach,), (whole,), parting.more)
 
     for space, *values in ((space, a, b, c) for space in SPACES for a in VALUES for b in VALUES for c in VALUES):
         labels = tuple((key, value) for key, value in zip("abc", values, strict=True) if value is not None)
         like = Likeness(space, labels, (), is_ending=False)
         held = set(hooks_of(like, SPACES))
         assert stated.means(like, SPACES) == reach.means(like, SPACES)
-        left_out = [each for each in less if each.means(like, SPACES)]
-        assert whole.means(like, SPACES) == reach.means(like, SPACES) + len(left_out)
-        if whole.means(like, SPACES):
-            assert bool(left_out) == (not held.isdisjoint(reach.left_out))
-        for each in (stated, whole, *less):
+        counts = whole.means(like, SPACES) - less.means(like, SPACES) + more.means(like, SPACES)
+        assert counts == reach.means(like, SPACES)
+        for each in (stated, whole, less, more):
             assert not each.means(like, SPACES) or all(not held.isdisjoint(hooks) for hooks in each.hooks)
+
+
+def often(*selectors: list[Requirement], times: int = 9) -> CommonLabels:
+    """What is common to these selectors, each of so many constraints."""
+    return CommonLabels(lambda: [PodAffinityTerm(ZONE, Requirements(each)) for each in selectors for _ in range(times)])
 
 
 @pytest.mark.parametrize("asked", [[], [Requirement.of("a", "In", ["x"])], [Requirement.of("a", "Exists")]])
@@ -84,14 +101,30 @@ def test_what_leaves_nothing_out_has_no_parts(asked: list[Requirement]) -> None:
     """It is looked for by its labels, or means all."""
     reach = Reach(Requirements(asked), frozenset({"default"}))
 
-    assert (reach, ()) == reach.parted()
+    assert reach == reach.parted(often()).whole
 
 
-def test_a_selector_that_leaves_out_very_much_has_no_parts() -> None:
-    """They would be as many as its requirements, each as long as the selector."""
-    reach = Reach(Requirements(Requirement.of(f"k{n}", "NotIn", ["x"]) for n in range(9)), frozenset())
+@pytest.mark.parametrize("count", range(1, 21))
+def test_however_much_a_selector_leaves_out_has_one_part(count: int) -> None:
+    """Its labels are as many as it names; what others leave out as well is no part of it."""
+    own = [Requirement.of("own", "NotIn", ["v"])]
+    others = [Requirement.of(f"k{n}", "NotIn", ["x"]) for n in range(count - 1)]
+    reach = Reach(Requirements([*own, *others]), frozenset({"default"}))
 
-    assert (reach, ()) == reach.parted()
+    alone, beside = reach.parted(often()), reach.parted(often(others))
+
+    assert (Requirements(), count) == (alone.whole.selector, len(alone.less))
+    assert (Requirements(others), (("own", "v"),)) == (beside.whole.selector, beside.less)
+
+
+def test_a_value_that_others_list_too_is_no_part() -> None:
+    """Of a thousand terms that each mean one large set and a pod more the set is counted once."""
+    reach = Reach(Requirements([Requirement.of("tier", "In", ["web", "own"])]), frozenset({"a", "b"}))
+
+    parting = reach.parted(often([Requirement.of("tier", "In", ["web"])]))
+
+    assert Requirements([Requirement.of("tier", "In", ["web"])]) == parting.whole.selector
+    assert ((), (("tier", "own"),)) == (parting.less, parting.more)
 
 
 def test_each_of_many_namespaces_finds_its_own_nodes() -> None:
@@ -190,3 +223,51 @@ def test_nodes_are_bought_for_each_tenant_by_itself(key: str, most: int) -> None
     assert 2 * (MANY - most) == sum(len(each.pods) for each in made.refusals)
     bought = {each.pod for launch in made.launches for each in launch.pods}
     assert [] == judging.wrong(made.launches, sorted((p for p in pods if p.key in bought), key=queue_order), MARKET)
+
+
+def related(draw: Random, number: int, kind: str, key: str, form: int) -> dict[str, Any]:
+    """What a pod asks of nearly all others, or of those of a large tenant and its own."""
+    own = draw.choice((f"t{number}", f"t{number}", f"t{draw.randrange(3)}"))
+    operator, named = (("NotIn", [own]), ("NotIn", [own, "t0"]), ("In", [own, "t0"]))[form % 3]
+    also = ([], [Requirement.of("app", "NotIn", ["g"])], [Requirement.of(f"k{number}", "DoesNotExist")])[form // 3 % 3]
+    selector = Requirements([Requirement.of("tenant", operator, named), *also])
+    term = PodAffinityTerm(key, selector, namespace_selector=(None, Requirements())[form % 2])
+    match kind:
+        case "even":
+            return {"spread": (TopologySpreadConstraint(key, draw.choice((1, 2)), selector),)}
+        case "few domains":
+            return {"spread": (TopologySpreadConstraint(key, 1, selector, min_domains=4),)}
+        case "near":
+            return {"pod_affinity": PodAffinity((term,))}
+        case "near two":
+            return {"pod_affinity": PodAffinity((term, PodAffinityTerm(HOSTNAME, Requirements())))}
+    return {"pod_anti_affinity": PodAffinity((term,))}
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("key", [HOSTNAME, ZONE])
+@pytest.mark.parametrize("kind", ["even", "few domains", "near", "near two", "away"])
+def test_each_of_many_is_refused_where_it_would_be_by_itself(kind: str, key: str, seed: int) -> None:
+    """Of one pod alone the ledger counts what it means; of many it counts what they share, and what each does not."""
+    draw = Random(f"{kind} {key} {seed}")
+    nodes = [node(f"n{n}", draw.choice(("1", "2", "3", ""))) for n in range(6)]
+
+    def made(number: int, at: str) -> Pod:
+        labels = {
+            "tenant": f"t{draw.choice((number, number, 0, 1))}",
+            **draw.choice(({}, {"app": "g"}, {f"k{number}": "x"})),
+        }
+        where = {"node_name": at, "phase": RUNNING, "deleted_s": draw.choice((None, None, 1.0))} if at else {}
+        asked: dict[str, Any] = {} if at else related(draw, number, kind, key, seed)
+        asked["cpu"] = f"{100 + number}m"
+        return a_pod(
+            f"p{number}-{at}", namespace=draw.choice(("one", "one", "one", "two")), labels=labels, **asked, **where
+        )
+
+    running = [made(draw.randrange(9), draw.choice(nodes).name) for _ in range(draw.randrange(3, 20))]
+    waiting = [made(number, "") for number in range(MANY)]
+
+    found = refused(a_snapshot(nodes=nodes, pods=[*running, *waiting]))
+
+    alone = [refused(a_snapshot(nodes=nodes, pods=[*running, pod])) for pod in waiting]
+    assert {name: names for each in alone for name, names in each.items()} == found

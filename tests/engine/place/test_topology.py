@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from kerf.engine.place.reaches import Reach
 from kerf.engine.place.shapes import Readings, Shape, group
-from kerf.engine.place.tallies import Reach
 from kerf.engine.place.trial import Trial
 from kerf.model.constraints import HOSTNAME, NEVER, NODE_NAME, ZONE, Requirement, Requirements, Taint
 from kerf.model.plan import Stage

@@ -248,7 +248,7 @@ def _not_near(company: Colocation) -> Cause:
 
 def _meant(company: Colocation) -> tuple[Requirements, tuple[Name, ...]]:
     """The pods that are sought: their labels, and their namespaces where those are listed."""
-    keys, reaches = company.check.keys, company.check.tally.reaches
+    keys, reaches = company.check.keys, company.check.reaches
     reach = next(reach for key, reach in zip(keys, reaches, strict=True) if key == HOSTNAME)
     return reach.selector, () if reach.namespace_selector is not None else tuple(map(Name, sorted(reach.namespaces)))
 

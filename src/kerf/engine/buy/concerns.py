@@ -23,7 +23,9 @@ class Concerns:
             ledger.checks(shape)
         ledger.expect(daemon_pods(offered_types))
         self.checks = [ledger.checks(shape) for shape in shapes]
-        self._used: dict[int, Tally] = {id(check.tally): check.tally for each in self.checks for check in each}
+        self._used: dict[int, Tally] = {
+            id(tally): tally for each in self.checks for check in each for tally in check.tallies
+        }
 
     @property
     def are_none(self) -> bool:
@@ -64,13 +66,13 @@ class Concerns:
     @cached_property
     def _of_nodes(self) -> frozenset[int]:
         found = (check for each in self.checks for check in each if isinstance(check, Together))
-        return frozenset(id(check.tally) for check in found if HOSTNAME in check.keys)
+        return frozenset(id(tally) for check in found if HOSTNAME in check.keys for tally in check.tallies)
 
     def has_company(self, number: int, check: Together) -> bool:
         """Whether pods are there before any is bought for that the shape must be with, as such a check has it."""
-        asked = check.tally.keys, check.tally.reaches
+        asked = check.keys, check.reaches
         same = (each for each in self.checks[number] if isinstance(each, Together))
-        return any(each.tally.counts for each in same if (each.tally.keys, each.tally.reaches) == asked)
+        return any(not each.is_absent for each in same if (each.keys, each.reaches) == asked)
 
     def followers(self, number: int) -> list[int]:
         """The tallies in which the shape counts and with whose pods others must be."""
@@ -81,7 +83,9 @@ class Concerns:
         """By tally the shapes that must be with its pods."""
         found: dict[int, list[int]] = {}
         for number, checks in enumerate(self.checks):
-            for tally in dict.fromkeys(id(check.tally) for check in checks if isinstance(check, Together)):
+            for tally in dict.fromkeys(
+                id(tally) for check in checks if isinstance(check, Together) for tally in check.tallies
+            ):
                 found.setdefault(tally, []).append(number)
         return found
 
@@ -90,7 +94,8 @@ class Concerns:
         found: dict[int, set[tuple[str, ...]]] = {}
         for checks in self.checks:
             for check in checks:
-                found.setdefault(id(check.tally), set()).add(check.keys)
+                for tally in check.tallies:
+                    found.setdefault(id(tally), set()).add(check.keys)
         return found
 
     def is_bound(self, number: int) -> bool:

@@ -23,7 +23,6 @@ from kerf.engine.place.domains import Domains, Site
 from kerf.engine.place.queueing import Destined
 from kerf.engine.place.rounds import Backlog, Rounds
 from kerf.engine.place.shapes import UNCROWDED, Shape, queue_order
-from kerf.engine.place.tallies import Spread
 from kerf.engine.place.topology import TopologyLedger
 from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import OfferedType
@@ -120,7 +119,7 @@ class _Asked(NamedTuple):
 
     checks: Sequence[Check]
     of_cells: Sequence[Check]
-    even: Sequence[Spread]
+    even: Sequence[Even]
 
 
 def assigned(
@@ -453,7 +452,7 @@ class _Assignment:
         if known is None or known[0] != self._ledger.version:
             checks = self._ledger.checks(self._shapes[number])
             of_cells = [check for check in checks if not _is_of_one_node(check)]
-            asked = _Asked(checks, of_cells, [check.tally for check in of_cells if isinstance(check, Even)])
+            asked = _Asked(checks, of_cells, [check for check in of_cells if isinstance(check, Even)])
             known = self._known[number] = self._ledger.version, asked
         return known[1]
 
@@ -560,9 +559,9 @@ def _others(pods: tuple[Pod, ...], joined: Collection[str]) -> tuple[Pod, ...]:
     return pods if len(left) == len(pods) else left
 
 
-def _new_domains(even: Sequence[Spread], site: int) -> int:
+def _new_domains(even: Sequence[Even], site: int) -> int:
     """In how many ways a pod there would be the first in a domain that has no node yet."""
-    return sum([not tally.is_domain(site) for tally in even])
+    return sum([not check.tally.is_domain(site) for check in even])
 
 
 def _is_even(check: Check) -> bool:
@@ -574,6 +573,6 @@ def _is_of_one_node(check: Check) -> bool:
     return check.keys == (HOSTNAME,) and not isinstance(check, Together)
 
 
-def _crowd(even: Sequence[Spread], site: int) -> int:
+def _crowd(even: Sequence[Even], site: int) -> int:
     """Pods that the spread constraints count there."""
-    return sum([tally.counts.get(tally.values[site] or "", 0) for tally in even])
+    return sum([check.count(check.tally.values[site] or "") for check in even])

@@ -110,11 +110,11 @@ class Relocation:
         if len(forms) == 1:
             return shape
         ledger, number = self._trial.ledger, self._trial.ledger.domains.number(node.name)
-        mark, own = ledger.mark(), {id(check.tally) for check in ledger.checks(shape)}
+        mark, own = ledger.mark(), {check.identity for check in ledger.checks(shape)}
         ledger.leave(number, shape.pods[0])
         held = forms[-1]
         for form in forms[:-1]:
-            checks = (check for check in ledger.checks(formed(shape, form)) if id(check.tally) not in own)
+            checks = (check for check in ledger.checks(formed(shape, form)) if check.identity not in own)
             if form.spec.wish.labels.unsatisfied_by(node.labels) is None and ledger.allows(checks, number):
                 held = form
                 break

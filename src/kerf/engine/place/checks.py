@@ -5,12 +5,13 @@ interpodaffinity/filtering.go), in the order of its filters: spread, affinity, a
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from kerf.engine.place.domains import Site
-from kerf.engine.place.tallies import Aversion, Company, Presence, Reach, Spread, Tally
+from kerf.engine.place.reaches import Reach
+from kerf.engine.place.tallies import Aversion, Company, Presence, Spread, Tally
 from kerf.model.causes import Cause, Name
 from kerf.model.plan import Stage
 from kerf.model.topology import (
@@ -31,14 +32,36 @@ VOLUMES = "volumes"
 """The claims of a pod by their name in a manifest."""
 _SHOWN = 8
 """Domains of which a refusal gives the counts."""
+_NO_CLAIM = Name("")
 
 
 class Check(ABC):
-    """One constraint; `stage` is where a refusal belongs, `field` its name in a manifest."""
+    """One constraint; `stage` is where a refusal belongs, `field` its name in a manifest.
+
+    It is about the pods of `tally` but those of `less`, which are among them, and about those of `more`, which are not:
+    see `engine.place.reaches`. Both are empty where its tally is its own.
+    """
 
     stage: ClassVar[Stage]
     field: ClassVar[str]
     tally: Tally
+    less: Sequence[Tally]
+    more: Sequence[Tally]
+
+    @property
+    def tallies(self) -> tuple[Tally, ...]:
+        """Those in which all pods count that it is about, and others may."""
+        return (self.tally, *self.more)
+
+    @property
+    def identity(self) -> Hashable:
+        """Equal for checks that are about the same pods."""
+        return tuple([id(each) for each in (self.tally, *self.less, *self.more)])
+
+    @property
+    def openings(self) -> Hashable:
+        """Differs after a change that may open a node which was refused."""
+        return self.tally.openings
 
     @property
     @abstractmethod
@@ -66,6 +89,9 @@ class Even(Check):
     tally: Spread
     constraint: TopologySpreadConstraint
     own: int
+    reach: Reach
+    less: tuple[Presence, ...] = ()
+    more: tuple[Presence, ...] = ()
     stage, field = Stage.TOPOLOGY, SPREAD
 
     @property
@@ -73,8 +99,30 @@ class Even(Check):
         """See Check."""
         return (self.constraint.key,)
 
+    @property
+    def openings(self) -> Hashable:
+        """See Check. Where the least is not that of the tally it may grow while that stays."""
+        if not (self.less or self.more):
+            return self.tally.openings
+        return self.tally.openings, sum([each.openings for each in self.more]), self._least
+
+    def count(self, value: str) -> int:
+        """How many of the pods are in the domain."""
+        count = self.tally.counts.get(value, 0)
+        if (self.less or self.more) and self.tally.is_there(value):
+            count += _among(self.more, value) - _among(self.less, value)
+        return count
+
+    @property
+    def _least(self) -> int:
+        if not (self.less or self.more):
+            return self.tally.least(self.constraint.min_domains)
+        apart = dict.fromkeys(value for each in (*self.less, *self.more) for value in each.counts)
+        counts = {value: self.count(value) for value in apart if self.tally.is_there(value)}
+        return self.tally.least_with(counts, self.constraint.min_domains)
+
     def _skew(self, value: str) -> int:
-        return self.tally.counts.get(value, 0) + self.own - self.tally.least(self.constraint.min_domains)
+        return self.count(value) + self.own - self._least
 
     def allows(self, node: int, site: Site) -> bool:
         """See Check."""
@@ -89,15 +137,16 @@ class Even(Check):
         if value is None:
             return NoTopologyLabel(Name(SPREAD), key), 1
         asked, tally = self.constraint, self.tally
+        counts = ((each, self.count(each)) for each in tally.values_now)
         found = SkewExceeded(
             key,
             Name(value),
-            tally.reaches[0].selector,
-            tally.counts.get(value, 0),
-            tally.least(asked.min_domains),
+            self.reach.selector,
+            self.count(value),
+            self._least,
             asked.max_skew,
             bool(self.own),
-            tuple((Name(domain), count) for domain, count in tally.extremes(_SHOWN)),
+            tuple((Name(domain), count) for domain, count in tally.extremes(counts, _SHOWN)),
         )
         over = found.skew - asked.max_skew
         if tally.domains < asked.min_domains:
@@ -111,12 +160,38 @@ class Together(Check):
 
     tally: Company
     is_own: bool
+    reaches: tuple[Reach, ...]
+    less: tuple[Company, ...] = ()
+    more: tuple[Company, ...] = ()
     stage, field = Stage.AFFINITY, AFFINITY
 
     @property
     def keys(self) -> tuple[str, ...]:
         """See Check."""
         return self.tally.keys
+
+    @property
+    def openings(self) -> Hashable:
+        """See Check."""
+        if not (self.less or self.more):
+            return self.tally.openings
+        return self.tally.changes, sum([each.changes for each in self.more])
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether no such pod is anywhere."""
+        if not (self.less or self.more):
+            return not self.tally.counts
+        more, less = (sum([each.total for each in parts]) for parts in (self.more, self.less))
+        return self.tally.total + more == less
+
+    def _is_there(self, place: tuple[str, str]) -> bool:
+        held = place in self.tally.counts
+        if not (self.less or self.more):
+            return held
+        if any(place in each.counts for each in self.more):
+            return True
+        return held and self.tally.counts[place] > sum([each.counts.get(place, 0) for each in self.less])
 
     def allows(self, node: int, site: Site) -> bool:
         """See Check."""
@@ -126,26 +201,26 @@ class Together(Check):
             if value is None:
                 if not site.will_have(key):
                     return False
-            elif (key, value) not in self.tally.counts:
+            elif not self._is_there((key, value)):
                 is_there = False
-        return is_there or (self.is_own and not self.tally.counts)
+        return is_there or (self.is_own and self.is_absent)
 
     @property
     def is_shut(self) -> bool:
         """See Check. Without any such pod only a node allows it whose domain is not known yet. Linear in nodes."""
-        if self.is_own or self.tally.counts:
+        if self.is_own or not self.is_absent:
             return False
         return any(None not in values for values in self.tally.values)
 
     def cause(self, node: int, site: Site) -> tuple[Cause, int]:
         """See Check."""
         missing: list[Cause] = []
-        selectors = tuple(dict.fromkeys(reach.selector for reach in self.tally.reaches))
-        for key, values, reach in zip(self.tally.keys, self.tally.values, self.tally.reaches, strict=True):
+        selectors = tuple(dict.fromkeys(reach.selector for reach in self.reaches))
+        for key, values, reach in zip(self.tally.keys, self.tally.values, self.reaches, strict=True):
             value = values[node]
             if value is None and not site.will_have(key):
                 return NoTopologyLabel(Name(AFFINITY), Name(key)), 2
-            if value is not None and (key, value) not in self.tally.counts:
+            if value is not None and not self._is_there((key, value)):
                 also = tuple(each for each in selectors if each != reach.selector)
                 missing.append(NotNear(Name(key), Name(value), reach.selector, _names(reach), also))
         return missing[0], 1
@@ -158,7 +233,7 @@ class Sharing(Together):
     Where nodes have no zone at all, those are one place.
     """
 
-    claim: Name
+    claim: Name = _NO_CLAIM
     stage, field = Stage.TOPOLOGY, VOLUMES
 
     def cause(self, node: int, site: Site) -> tuple[Cause, int]:
@@ -171,11 +246,12 @@ class Sharing(Together):
 
 @dataclass(frozen=True, eq=False)
 class Apart(Check):
-    """An anti-affinity term of the pod: no pods of `tally` may be near but those of `less`, which are among them."""
+    """An anti-affinity term of the pod: none of the pods may be near."""
 
     tally: Presence
     reach: Reach
     less: tuple[Presence, ...] = ()
+    more: tuple[Presence, ...] = ()
     stage, field = Stage.AFFINITY, ANTI_AFFINITY
 
     @property
@@ -185,12 +261,22 @@ class Apart(Check):
 
     def allows(self, node: int, site: Site) -> bool:
         """See Check. A node without the label has no pod near."""
+        value = self.tally.values[node]
+        if value is not None and any(value in each.counts for each in self.more):
+            return False
         return _is_free(self.tally, self.less, node)
+
+    @property
+    def openings(self) -> Hashable:
+        """See Check."""
+        if not self.more:
+            return self.tally.openings
+        return self.tally.openings + sum([each.openings for each in self.more])
 
     def cause(self, node: int, site: Site) -> tuple[Cause, int]:
         """See Check."""
         value, reach = self.tally.values[node] or "", self.reach
-        count = self.tally.counts.get(value, 0) - _among(self.less, value)
+        count = self.tally.counts.get(value, 0) + _among(self.more, value) - _among(self.less, value)
         return TooNear(Name(self.tally.key), Name(value), reach.selector, _names(reach), count), count
 
 
@@ -203,6 +289,7 @@ class Welcome(Check):
 
     tally: Aversion
     less: tuple[Aversion, ...] = ()
+    more: tuple[Aversion, ...] = ()
     terms: Sequence[Aversion] = ()
     stage, field = Stage.AFFINITY, ANTI_AFFINITY
 
@@ -240,6 +327,6 @@ def _names(reach: Reach) -> tuple[Name, ...]:
     return () if reach.namespace_selector is not None else tuple(map(Name, sorted(reach.namespaces)))
 
 
-def openings(checks: Sequence[Check]) -> int:
-    """Grows with every change that may open a node which one of the checks refused."""
-    return sum(check.tally.openings for check in checks)
+def openings(checks: Sequence[Check]) -> Hashable:
+    """Differs after every change that may open a node which one of the checks refused."""
+    return tuple([check.openings for check in checks])

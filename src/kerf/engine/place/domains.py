@@ -118,6 +118,7 @@ class Domains:
         self._cells: dict[tuple[str, ...], npt.NDArray[np.int64]] = {}
         self._fine: dict[str, bool] = {}
         self._counting: dict[NodeRule, tuple[bool, ...]] = {}
+        self._counted: dict[tuple[NodeRule, str], tuple[str | None, ...]] = {}
         self._sizes: dict[tuple[NodeRule, str], Counter[str]] = {}
 
     @cached_property
@@ -173,6 +174,13 @@ class Domains:
         if rule not in self._counting:
             self._counting[rule] = self._worked_out(rule)
         return self._counting[rule]
+
+    def counted(self, rule: NodeRule, key: str) -> tuple[str | None, ...]:
+        """As `of`, but None for a node that does not count."""
+        if (rule, key) not in self._counted:
+            pairs = zip(self.of(key), self.counting(rule), strict=True)
+            self._counted[rule, key] = tuple(value if counts else None for value, counts in pairs)
+        return self._counted[rule, key]
 
     def _worked_out(self, rule: NodeRule) -> tuple[bool, ...]:
         read = set(rule.keys).union(*(rule.alternatives or ()))

@@ -22,15 +22,15 @@ class Kindred:
         self.tallies: list[Aversion] = []
         self._leaving_out: dict[tuple[str, str], list[int]] = {}
 
-    def add(self, number: int, tally: Aversion) -> None:
-        """One term more."""
+    def add(self, number: int, tally: Aversion, less: Iterable[tuple[str, str]]) -> None:
+        """One term more, and labels of which each pod has one that it does not mean, of those that all would."""
         self.numbers.append(number)
         self.tallies.append(tally)
-        for label in tally.reaches[0].left_out:
+        for label in less:
             self._leaving_out.setdefault(label, []).append(number)
 
     def leaving_out(self, labels: Iterable[tuple[str, str]]) -> set[int]:
-        """The terms that do not mean a pod with such labels, of those that all would mean except for exceptions."""
+        """The terms that may not mean a pod with such labels, of those that all would mean except for exceptions."""
         return {number for label in labels for number in self._leaving_out.get(label, ())}
 
     def copy(self, tallies: Sequence[Tally]) -> "Kindred":

@@ -4,12 +4,13 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from kerf.engine.place.classes import Findings
 from kerf.engine.place.devices import with_parts
 from kerf.engine.place.domains import Domains, Lasting, Site, coming_site, settled_site
 from kerf.engine.place.fit import Placed, admits, fit
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room, Target, measured
-from kerf.engine.place.topology import Findings, Residents, TopologyLedger
+from kerf.engine.place.topology import Residents, TopologyLedger
 from kerf.engine.place.volumes import Volumes
 from kerf.model import promises
 from kerf.model.causes import Name, NoneRegistered, TargetKind, TargetName
@@ -181,8 +182,7 @@ def ledger_of(spots: Sequence[NodeRoom], snapshot: ClusterSnapshot, lasting: Cal
         held = [_residents(spot, daemons) for spot in spots]
         return Domains(sites, lasting()), [*held, *((node.findings, node.pods) for node in others)]
 
-    preferred = frozenset[str]().union(*(wish.label_keys for wish in snapshot.related_preferences))
-    return TopologyLedger(look, snapshot.related, snapshot.namespaces, preferred)
+    return TopologyLedger(look, snapshot.related, snapshot.namespaces, snapshot.related_preferences)
 
 
 def _residents(spot: NodeRoom, daemons: Iterable[DaemonSet]) -> tuple[Findings, Sequence[Pod]]:

@@ -7,7 +7,7 @@ another turn: in a long chain that saves a look at every pod for each that comes
 
 import heapq
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from kerf.engine.place.checks import Check, openings
 from kerf.engine.place.tallies import Tally
@@ -18,7 +18,7 @@ class Backlog:
 
     def __init__(self) -> None:
         self._going_by: dict[int, dict[int, None]] = {}
-        self._seen: dict[int, int] = {}
+        self._seen: dict[int, Hashable] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -28,8 +28,8 @@ class Backlog:
     def refuse(self, number: int, checks: Sequence[Check]) -> None:
         """It is refused as things stand."""
         self._seen[number] = openings(checks)
-        for check in checks:
-            self._going_by.setdefault(id(check.tally), {})[number] = None
+        for tally in (tally for check in checks for tally in check.tallies):
+            self._going_by.setdefault(id(tally), {})[number] = None
 
     def is_shut(self, number: int, checks: Sequence[Check]) -> bool:
         """Whether it was refused, and nothing has changed since that it goes by. Then it still waits."""

@@ -8,115 +8,41 @@ placement the tallies that its pod is in.
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar, cast
+from operator import attrgetter
+from typing import NamedTuple, TypeVar, cast
 
 from kerf.engine.place.checks import Apart, Check, Even, Sharing, Together, Welcome
+from kerf.engine.place.classes import Classes, Findings, Labels, Relations
 from kerf.engine.place.domains import Domains, NodeRule, Site
 from kerf.engine.place.kindred import FEW, Kindred
 from kerf.engine.place.labelindex import LabelIndex
-from kerf.engine.place.shapes import Shape, read_labels
-from kerf.engine.place.tallies import (
-    Aversion,
-    Company,
-    Likeness,
-    Presence,
-    Reach,
-    Spread,
-    Tally,
-    averse_terms,
-    hooks_of,
-)
+from kerf.engine.place.reaches import Between, CommonLabels, Likeness, Reach, hooks_of
+from kerf.engine.place.shapes import Shape
+from kerf.engine.place.tallies import Aversion, Company, Exceptions, Presence, Reaches, Spread, Tally
 from kerf.model.causes import Name, TargetName
+from kerf.model.constraints import HOSTNAME
 from kerf.model.plan import Misfit
 from kerf.model.pods import Pod, PodSpec
-from kerf.model.rejections import workload_of
+from kerf.model.preferences import Wish
 from kerf.model.topology import PodAffinityTerm, TopologySpreadConstraint
 from kerf.model.volumes import SharedClaim
 
 _T = TypeVar("_T", bound=Tally)
-Labels = Mapping[str, str]
-_NO, _YES = 1, 2
 _Counts = dict[int, dict[int, int]]
 _Known = dict[tuple[int, int], tuple[int, tuple[Check, ...]]]
 """Pods by number of their class and number of the node."""
 
 
-Findings = dict[str, tuple[Any, Any]]
-"""What was worked out of a node's pods before: see `model.snapshot.ClusterNode.findings`."""
 Residents = Sequence[tuple[Findings, Sequence[Pod]]]
 """By number of a node what is known of its pods, and these."""
-_CLASSES = "classes"
 
 
-class _Classes:
-    """Pods by what topology can tell of them; `keys` are the labels that selectors read."""
+class _Part(Enum):
+    """What a tally counts of what a constraint means: all; what many mean; what only one of both does."""
 
-    def __init__(self, keys: frozenset[str]) -> None:
-        self.keys = keys
-        self.all: list[Likeness] = []
-        self.workloads: list[str] = []
-        """What made the first pod of each class that keeps others off; empty for a class that does not."""
-        self._numbers: dict[Likeness, int] = {}
-        # The labels are kept beside what is read of them: an identity is free again once its object is gone.
-        self._read: dict[int, tuple[Labels, tuple[tuple[str, str], ...]]] = {}
-        self._known: dict[str, int] = {}
-        self.placed: dict[int, tuple[Pod, int]] = {}
-        """By identity pods that are asked for again and again, as each is that is being placed, with their classes."""
-        self._meant: dict[tuple[Reach, ...], bytearray] = {}
-
-    def meant(self, reaches: tuple[Reach, ...]) -> bytearray:
-        """What is known of whom they all mean, by number of the class: see `_is_meant`. One answer for all ledgers."""
-        return self._meant.setdefault(reaches, bytearray())
-
-    def labels(self, pod: Pod) -> tuple[tuple[str, str], ...]:
-        """Those of the pod's labels that are read, sorted."""
-        held = self._read.get(id(pod.labels))
-        if held is None:
-            held = self._read[id(pod.labels)] = pod.labels, read_labels(pod.labels, self.keys)
-        return held[1]
-
-    def of(self, pod: Pod) -> int:
-        """The number of the pod's class."""
-        return self._of(self._key(pod), pod)
-
-    def together(self, findings: Findings, pods: Iterable[Pod]) -> list[tuple[int, int]]:
-        """The number of each class that a node has pods of, and how many; those that have ended are of none.
-
-        Cost: the pods of a node that no ledger with the same keys has asked about before, else its classes.
-        """
-        keys, found = findings.get(_CLASSES, (None, {}))
-        if keys is not self.keys:
-            if keys is not None and keys == self.keys:
-                self.keys = keys
-            else:
-                found = {}
-                for pod in pods:
-                    if not pod.is_ended:
-                        key = self._key(pod)
-                        first, number = found.get(key, (pod, 0))
-                        found[key] = first, number + 1
-                findings[_CLASSES] = self.keys, found
-        known = self._known
-        return [(known[key] if key in known else self._of(key, first), n) for key, (first, n) in found.items()]
-
-    def _key(self, pod: Pod) -> str:
-        # A text, for it remembers its hash: of a large fleet each ledger asks for 100,000. Terms are slow to hash.
-        spec = str(id(pod.spec)) if averse_terms(pod) else ""
-        labels = (part for label in self.labels(pod) for part in label)
-        return "\n".join((pod.namespace, spec, "" if pod.deleted_s is None else "ending", *labels))
-
-    def _of(self, key: str, pod: Pod) -> int:
-        number = self._known.get(key)
-        if number is None:
-            labels, averse, is_ending = self.labels(pod), averse_terms(pod), pod.deleted_s is not None
-            like = Likeness(pod.namespace, labels, averse, is_ending)
-            number = self._numbers.setdefault(like, len(self.all))
-            if number == len(self.all):
-                self.all.append(like)
-                self.workloads.append("/".join(workload_of(pod)) if averse else "")
-            self._known[key] = number
-        return number
+    OWN, SHARED, REST = 1, 2, 3
 
 
 class _Change(NamedTuple):
@@ -127,31 +53,12 @@ class _Change(NamedTuple):
     number: int
 
 
-class _Relations:
-    """Specs by what they ask of other pods: those that ask the same have one number."""
-
-    def __init__(self) -> None:
-        # A spec is kept beside its number: an identity is free again once its object is gone.
-        self._by_identity: dict[int, tuple[PodSpec, int]] = {}
-        self._by_value: dict[Hashable, int] = {}
-
-    def of(self, spec: PodSpec) -> int:
-        """The number of what the spec asks; terms are slow to hash, so each spec is looked at once."""
-        held = self._by_identity.get(id(spec))
-        if held is None:
-            wish, terms = spec.wish, (spec.pod_affinity.required, spec.pod_anti_affinity.required)
-            nodes = (spec.own_alternatives, spec.tolerations) if spec.required_spread or wish.spread else ()
-            asked = spec.required_spread, terms, wish.near, wish.away, wish.spread, nodes, spec.mounts.beside
-            held = self._by_identity[id(spec)] = spec, self._by_value.setdefault(asked, len(self._by_value))
-        return held[1]
-
-
 class TopologyLedger:
     """Where pods are, for the checks of shapes.
 
     `look` gives the nodes with their domains and the pods of each, once a shape asks; nodes go by their numbers there.
     `related` are the specs of all pods there whose place depends on others; `namespaces` the labels of namespaces.
-    `keys` are labels of pods that shapes may read beside those.
+    `wishes` are what pods that wait prefer of others, and may ask for.
     """
 
     def __init__(
@@ -159,26 +66,28 @@ class TopologyLedger:
         look: Callable[[], tuple[Domains, Residents]],
         related: Iterable[PodSpec] = (),
         namespaces: Mapping[str, Labels] | None = None,
-        keys: frozenset[str] = frozenset(),
+        wishes: Iterable[Wish] = (),
     ) -> None:
-        specs = tuple(related)
+        specs, wished = tuple(related), tuple(wishes)
         self._look, self._namespaces = look, namespaces or {}
         self._is_averse = any(spec.pod_anti_affinity.required for spec in specs)
         self._log: list[_Change] = []
         self._shut: Counter[int] = Counter()
         """Nodes that are closed, kept beside the log: every new tally asks, and most of the log are pods."""
-        self._relations = _Relations()
+        self._relations = Relations()
         self.version = 0
         """Grows when checks that were made before may lack one."""
-        self._begin(keys.union(*(spec.label_keys_read for spec in specs)))
+        self._common = CommonLabels(lambda: _constraints(specs, wished))
+        read = [*(spec.label_keys_read for spec in specs), *(wish.label_keys for wish in wished)]
+        self._begin(frozenset[str]().union(*read))
 
     def _begin(self, keys: frozenset[str]) -> None:
         """With nothing counted yet."""
-        self._classes = _Classes(keys)
+        self._classes = Classes(keys)
         self._base: _Counts | None = None
         self._delta: _Counts = {}
         self._tallies: list[Tally] = []
-        self._meant: list[bytearray] = []
+        self._meant: list[dict[int, bool]] = []
         """By number of the tally whom its `reaches` mean."""
         self._by_question: dict[object, int] = {}
         self._members: list[tuple[int, ...]] = []
@@ -191,8 +100,8 @@ class TopologyLedger:
         self._bases: dict[int, int] = {}
         """By number of the tally of such a term that of the tally of all its kind."""
         self._base_index = LabelIndex()
-        self._alone: Counter[tuple[str, Reach]] = Counter()
-        """How many terms of pods to be placed have a tally of their own, by what they mean except for exceptions."""
+        self._alone: Counter[Hashable] = Counter()
+        """How many constraints of pods to be placed have a tally of their own, by that which they would share."""
         self._former: tuple[Mapping[int, int], _Known] | None = None
         """Of a copy the numbers of the tallies that it was made of, by identity, and the checks that hold them."""
         self.version += 1
@@ -237,12 +146,13 @@ class TopologyLedger:
     def _of_own(self, check: Check, numbers: Mapping[int, int]) -> Check:
         """The same check of this ledger's own tallies; `numbers` has by identity those of the check's."""
         number = numbers[id(check.tally)]
-        if not isinstance(check, Apart | Welcome):
-            return replace(check, tally=self._tallies[number])  # type: ignore[type-var]
-        if not check.less:
+        less, more = ([numbers[id(each)] for each in parts] for parts in (check.less, check.more))
+        if isinstance(check, Apart | Welcome) and not (less or more):
             return self._sole(number)
-        less = [numbers[id(each)] for each in check.less]
-        return self._welcome(number, less) if isinstance(check, Welcome) else self._apart(number, check.reach, less)
+        if isinstance(check, Welcome):
+            return self._welcome(number, less)
+        own = (tuple([self._tallies[each] for each in parts]) for parts in (less, more))
+        return replace(check, tally=self._tallies[number], **dict(zip(("less", "more"), own, strict=True)))  # type: ignore[type-var]
 
     def _sole(self, number: int) -> Check:
         """The check that says no more than its tally, of anti-affinity: one for all shapes that ask it."""
@@ -250,18 +160,16 @@ class TopologyLedger:
         if found is None:
             tally = self._tallies[number]
             is_of_others = isinstance(tally, Aversion)
-            made = self._welcome(number) if is_of_others else self._apart(number, tally.reaches[0])
+            made = (
+                self._welcome(number) if is_of_others else Apart(cast(Presence, tally), cast(Reach, tally.reaches[0]))
+            )
             found = self._of_tallies[number] = made
         return found
-
-    def _apart(self, number: int, reach: Reach, less: Iterable[int] = ()) -> Check:
-        tallies = cast(Sequence[Presence], self._tallies)
-        return Apart(tallies[number], reach, tuple([tallies[each] for each in less]))
 
     def _welcome(self, number: int, less: Iterable[int] = ()) -> Check:
         tallies, kindred = cast(Sequence[Aversion], self._tallies), self._of_base.get(number)
         terms = kindred.tallies if kindred is not None else ()
-        return Welcome(tallies[number], tuple([tallies[each] for each in less]), terms)
+        return Welcome(tallies[number], tuple([tallies[each] for each in less]), terms=terms)
 
     def expect(self, pods: Iterable[Pod]) -> None:
         """Know whom such pods would keep off before any is here: checks that are asked for from now on say so."""
@@ -433,12 +341,11 @@ class TopologyLedger:
     def _is_meant(self, number: int, tally: int) -> bool:
         """Whether all `reaches` of the tally mean pods of the class; looked at once, for there are many ledgers."""
         known = self._meant[tally]
-        if number >= len(known):
-            known.extend(bytes(len(self._classes.all) - len(known)))
-        if not known[number]:
+        found = known.get(number)
+        if found is None:
             like, reaches = self._classes.all[number], self._tallies[tally].reaches
-            known[number] = _YES if all(reach.means(like, self._namespaces) for reach in reaches) else _NO
-        return known[number] == _YES
+            found = known[number] = all(reach.means(like, self._namespaces) for reach in reaches)
+        return found
 
     def _where(self, number: int) -> Iterable[tuple[int, int]]:
         yield from (self._base or {}).get(number, {}).items()
@@ -453,10 +360,12 @@ class TopologyLedger:
         if number is None:
             tally = Aversion(term.key, (reach,), self.domains.of(term.key), term=term, workload=workload)
             number = self._add(question, tally)
-            whole, less = reach.parted()
-            if less:
-                base = self._bases[number] = self._whole(term, whole, workload)
-                self._of_base[base].add(number, tally)
+            parting = reach.parted(self._common)
+            if parting.whole != reach:
+                base = self._bases[number] = self._whole(term, parting.whole, workload)
+                self._of_base[base].add(number, tally, parting.less)
+                if parting.more:
+                    self._averse_index.add(number, parting.more)
             else:
                 self._averse_index.add(number, self._rarest(reach, self._averse_index))
             self.version += 1
@@ -474,7 +383,7 @@ class TopologyLedger:
             self._base_index.add(number, self._rarest(whole, self._base_index))
         return self._by_question[question]
 
-    def _rarest(self, reach: Reach, index: LabelIndex) -> tuple[tuple[str, str], ...]:
+    def _rarest(self, reach: Reach | Between, index: LabelIndex) -> tuple[tuple[str, str], ...]:
         """The labels by which the fewest pods, and others that look for pods, are known."""
 
         def known(hooks: tuple[tuple[str, str], ...]) -> tuple[int, int]:
@@ -513,9 +422,7 @@ class TopologyLedger:
         wish = spec.wish
         asked = [(constraint, keys) for constraint in spec.required_spread]
         for constraint, rule_keys in (*asked, *((each, (each.key,)) for each in wish.spread)):
-            reach = Reach(constraint.selected(labels), frozenset((like.namespace,)))
-            tally = self._spread(constraint, _rule(constraint, spec, rule_keys), reach)
-            yield Even(tally, constraint, int(reach.selector.unsatisfied_by(labels) is None))
+            yield self._even(constraint, _rule(constraint, spec, rule_keys), like)
         if spec.pod_affinity.required:
             yield self._together(spec.pod_affinity.required, like)
         for term in wish.near:
@@ -524,66 +431,107 @@ class TopologyLedger:
         for term in spec.pod_anti_affinity.required:
             yield self._away(term.key, Reach.of(term, like.namespace, labels, is_of_new=True))
         for term in wish.away:
-            yield self._away_alone(term.key, Reach.of(term, like.namespace, labels, is_of_new=True))
+            yield self._away(term.key, Reach.of(term, like.namespace, labels, is_of_new=True))
         yield from self._unwelcoming(of_class, like)
 
-    def _away_alone(self, key: str, reach: Reach) -> Check:
-        reach = reach.settled()
-        question = ("presence", key, reach)
-        self._tally(question, Presence(key, (reach,), self.domains.of(key)))
-        return self._sole(self._by_question[question])
-
     def _away(self, key: str, reach: Reach) -> Check:
-        """The check of a term of the pod's own; of many that differ in their exceptions alone by what they share."""
-        reach = reach.settled()
-        whole, less = reach.parted()
-        if not less or ("presence", key, reach) in self._by_question:
-            return self._away_alone(key, reach)
-        self._alone[key, whole] += 1
-        if self._alone[key, whole] <= FEW:
-            return self._away_alone(key, reach)
-        numbers = []
-        for each in (whole, *less):
-            self._away_alone(key, each)
-            numbers.append(self._by_question["presence", key, each])
-        return self._apart(numbers[0], reach, numbers[1:])
+        """The check of an anti-affinity term of the pod's own."""
+        reach, values = reach.settled(), self.domains.of(key)
+        number, less, more = self._counted(("presence", key), (reach,), lambda each, _: Presence(key, each, values))
+        if not (less or more):
+            return self._sole(number)
+        tallies = cast(Sequence[Presence], self._tallies)
+        return Apart(tallies[number], reach, tuple([tallies[n] for n in less]), tuple([tallies[n] for n in more]))
+
+    def _counted(
+        self, kind: tuple[Hashable, ...], reaches: tuple[Reach, ...], make: Callable[[Reaches, _Part], Tally]
+    ) -> tuple[int, list[int], list[int]]:
+        """The numbers of the tallies of what the reaches mean together: their own, or those of a `Check`.
+
+        The first FEW that would share one have one of their own, which costs less to ask.
+        """
+        if (kind, _Part.OWN, reaches) not in self._by_question:
+            partings = [reach.parted(self._common) for reach in reaches]
+            whole = tuple([each.whole for each in partings])
+            if whole != reaches and (kind[0] == "presence" or kind[-1] not in (HOSTNAME, (HOSTNAME,))):
+                self._alone[kind, whole] += 1
+                if self._alone[kind, whole] > FEW:
+                    less, more = (
+                        tuple(dict.fromkeys(label for each in partings for label in labels(each)))
+                        for labels in (attrgetter("less"), attrgetter("more"))
+                    )
+                    parts = (Between(whole, reaches, less), Between(reaches, whole, more))
+                    rest = [self._asked(kind, _Part.REST, (each,), make) if each.labels else None for each in parts]
+                    shared = self._asked(kind, _Part.SHARED, whole, make)
+                    numbers = [[] if each is None else [each] for each in rest]
+                    return shared, numbers[0], numbers[1]
+        return self._asked(kind, _Part.OWN, reaches, make), [], []
+
+    def _asked(self, kind: Hashable, part: _Part, reaches: Reaches, make: Callable[[Reaches, _Part], Tally]) -> int:
+        question = kind, part, reaches
+        if question not in self._by_question:
+            self._tally(question, make(reaches, part))
+        return self._by_question[question]
 
     def _unwelcoming(self, of_class: int, like: Likeness) -> Iterator[Check]:
         """The checks of terms of others that mean pods of the class."""
         labels = hooks_of(like, self._namespaces)
-        alone = [each for each in self._averse_index.meeting(labels) if self._is_meant(of_class, each)]
-        together = []
-        for base in (each for each in self._base_index.meeting(labels) if self._is_meant(of_class, each)):
+        alone, together = list[int](), list[Check]()
+        bases = dict.fromkeys(each for each in self._base_index.meeting(labels) if self._is_meant(of_class, each))
+        for base in bases:
             kindred = self._of_base[base]
-            passed = kindred.leaving_out(labels)
+            passed = {each for each in kindred.leaving_out(labels) if not self._is_meant(of_class, each)}
             if len(kindred.numbers) - len(passed) <= FEW:
                 alone += [number for number in kindred.numbers if number not in passed]
             else:
                 together.append(self._welcome(base, sorted(passed)) if passed else self._sole(base))
+        # Terms that mean more than their kind are found by that, too.
+        others = (each for each in self._averse_index.meeting(labels) if self._bases.get(each) not in bases)
+        alone += [each for each in others if self._is_meant(of_class, each)]
         yield from map(self._sole, sorted(alone))
         yield from together
 
-    def _spread(self, constraint: TopologySpreadConstraint, rule: NodeRule, reach: Reach) -> Spread:
-        question = ("spread", rule, constraint.key, reach)
-        number = self._by_question.get(question)
-        if number is not None:
-            return cast(Spread, self._tallies[number])
-        return self._tally(question, Spread(self.domains, rule, constraint.key, reach))
+    def _even(self, constraint: TopologySpreadConstraint, rule: NodeRule, like: Likeness) -> Even:
+        labels, key, domains = like.held(), constraint.key, self.domains
+        reach = Reach(constraint.selected(labels), frozenset((like.namespace,)))
+
+        def made(reaches: Reaches, part: _Part) -> Tally:
+            if part is _Part.REST:
+                return Exceptions(key, reaches, domains.counted(rule, key))
+            return Spread(domains, rule, key, cast(Reach, reaches[0]), is_shared=part is _Part.SHARED)
+
+        number, *parts = self._counted(("spread", rule, key), (reach,), made)
+        tallies = cast(Sequence[Presence], self._tallies)
+        less, more = (tuple([tallies[each] for each in part]) for part in parts)
+        own = int(reach.selector.unsatisfied_by(labels) is None)
+        return Even(cast(Spread, self._tallies[number]), constraint, own, reach, less, more)
 
     def _together(self, terms: Sequence[PodAffinityTerm], like: Likeness) -> Together:
-        labels = like.held()
-        reaches = tuple(Reach.of(term, like.namespace, labels, is_of_new=True) for term in terms)
-        keys = tuple(term.key for term in terms)
-        company = Company(keys, reaches, tuple(map(self.domains.of, keys)))
+        labels, keys = like.held(), tuple(term.key for term in terms)
+        reaches = tuple(Reach.of(term, like.namespace, labels, is_of_new=True).settled() for term in terms)
+        values = tuple(map(self.domains.of, keys))
+        number, *parts = self._counted(("company", keys), reaches, lambda each, _: Company(keys, each, values))
+        tallies = cast(Sequence[Company], self._tallies)
+        less, more = (tuple([tallies[each] for each in part]) for part in parts)
         is_own = all(reach.means(like, self._namespaces) for reach in reaches)
-        return Together(self._tally(("company", keys, reaches), company), is_own)
+        return Together(tallies[number], is_own, reaches, less, more)
 
     def _sharing(self, shared: SharedClaim, like: Likeness) -> Sharing:
         term = shared.pods
         reaches = (Reach.of(term, like.namespace, like.held(), is_of_new=True),)
         company = Company((term.key,), reaches, (self.domains.known(term.key),))
         is_own = reaches[0].means(like, self._namespaces)
-        return Sharing(self._tally(("sharing", term.key, reaches), company), is_own, Name(shared.claim))
+        tally = self._tally(("sharing", term.key, reaches), company)
+        return Sharing(tally, is_own, reaches, claim=Name(shared.claim))
+
+
+def _constraints(
+    specs: Iterable[PodSpec], wishes: Iterable[Wish]
+) -> Iterator[PodAffinityTerm | TopologySpreadConstraint]:
+    for spec in specs:
+        yield from spec.constraints()
+    for wish in wishes:
+        yield from wish.constraints()
 
 
 def _shut(tally: Tally, node: int, *, is_shut: bool) -> None:

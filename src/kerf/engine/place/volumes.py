@@ -323,7 +323,9 @@ class Volumes:
         found: dict[str, Requirements] = {}
         for pod in self._pods:
             node = self._snapshot.node(pod.node_name) if pod.node_name else None
-            for claim in self._unmade(pod) if node is not None else ():
+            if node is None:
+                continue
+            for claim in self._unmade(pod):
                 if self._is_of_a_node(claim):
                     found[claim] = _on_node(pod.node_name, self._snapshot)
                 elif ZONE in node.labels:

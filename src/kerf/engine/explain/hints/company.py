@@ -7,7 +7,8 @@ from dataclasses import replace
 from kerf.engine.explain.hints.again import Question
 from kerf.engine.explain.hints.situation import Advice, expressions_of, pod_patch
 from kerf.engine.explain.hints.widening import Idea
-from kerf.engine.place.tallies import Likeness, Reach, averse_terms
+from kerf.engine.place.reaches import Likeness, Reach
+from kerf.engine.place.tallies import averse_terms
 from kerf.model.constraints import HOSTNAME, Requirement, Requirements
 from kerf.model.owners import HASH_LABEL
 from kerf.model.pods import Pod, PodSpec

@@ -1,0 +1,104 @@
+"""Pods by what topology can tell of them, and specs by what they ask of other pods: equal ones have one number."""
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+from kerf.engine.place.reaches import Likeness
+from kerf.engine.place.shapes import read_labels
+from kerf.engine.place.tallies import Reaches, averse_terms
+from kerf.model.pods import Pod, PodSpec
+from kerf.model.rejections import workload_of
+
+Labels = Mapping[str, str]
+Findings = dict[str, tuple[Any, Any]]
+"""What was worked out of a node's pods before: see `model.snapshot.ClusterNode.findings`."""
+_CLASSES = "classes"
+
+
+class Classes:
+    """Pods by what topology can tell of them; `keys` are the labels that selectors read."""
+
+    def __init__(self, keys: frozenset[str]) -> None:
+        self.keys = keys
+        self.all: list[Likeness] = []
+        self.workloads: list[str] = []
+        """What made the first pod of each class that keeps others off; empty for a class that does not."""
+        self._numbers: dict[Likeness, int] = {}
+        # The labels are kept beside what is read of them: an identity is free again once its object is gone.
+        self._read: dict[int, tuple[Labels, tuple[tuple[str, str], ...]]] = {}
+        self._known: dict[str, int] = {}
+        self.placed: dict[int, tuple[Pod, int]] = {}
+        """By identity pods that are asked for again and again, as each is that is being placed, with their classes."""
+        self._meant: dict[Reaches, dict[int, bool]] = {}
+
+    def meant(self, reaches: Reaches) -> dict[int, bool]:
+        """What is known of whom they all mean, by number of the class: see `_is_meant`. One answer for all ledgers."""
+        return self._meant.setdefault(reaches, {})
+
+    def labels(self, pod: Pod) -> tuple[tuple[str, str], ...]:
+        """Those of the pod's labels that are read, sorted."""
+        held = self._read.get(id(pod.labels))
+        if held is None:
+            held = self._read[id(pod.labels)] = pod.labels, read_labels(pod.labels, self.keys)
+        return held[1]
+
+    def of(self, pod: Pod) -> int:
+        """The number of the pod's class."""
+        return self._of(self._key(pod), pod)
+
+    def together(self, findings: Findings, pods: Iterable[Pod]) -> list[tuple[int, int]]:
+        """The number of each class that a node has pods of, and how many; those that have ended are of none.
+
+        Cost: the pods of a node that no ledger with the same keys has asked about before, else its classes.
+        """
+        keys, found = findings.get(_CLASSES, (None, {}))
+        if keys is not self.keys:
+            if keys is not None and keys == self.keys:
+                self.keys = keys
+            else:
+                found = {}
+                for pod in pods:
+                    if not pod.is_ended:
+                        key = self._key(pod)
+                        first, number = found.get(key, (pod, 0))
+                        found[key] = first, number + 1
+                findings[_CLASSES] = self.keys, found
+        known = self._known
+        return [(known[key] if key in known else self._of(key, first), n) for key, (first, n) in found.items()]
+
+    def _key(self, pod: Pod) -> str:
+        # A text, because it remembers its hash: of a large fleet each ledger asks for 100,000. Terms are slow to hash.
+        spec = str(id(pod.spec)) if averse_terms(pod) else ""
+        labels = (part for label in self.labels(pod) for part in label)
+        return "\n".join((pod.namespace, spec, "" if pod.deleted_s is None else "ending", *labels))
+
+    def _of(self, key: str, pod: Pod) -> int:
+        number = self._known.get(key)
+        if number is None:
+            labels, averse, is_ending = self.labels(pod), averse_terms(pod), pod.deleted_s is not None
+            like = Likeness(pod.namespace, labels, averse, is_ending)
+            number = self._numbers.setdefault(like, len(self.all))
+            if number == len(self.all):
+                self.all.append(like)
+                self.workloads.append("/".join(workload_of(pod)) if averse else "")
+            self._known[key] = number
+        return number
+
+
+class Relations:
+    """Specs by what they ask of other pods: those that ask the same have one number."""
+
+    def __init__(self) -> None:
+        # A spec is kept beside its number: an identity is free again once its object is gone.
+        self._by_identity: dict[int, tuple[PodSpec, int]] = {}
+        self._by_value: dict[Hashable, int] = {}
+
+    def of(self, spec: PodSpec) -> int:
+        """The number of what the spec asks; terms are slow to hash, so each spec is looked at once."""
+        held = self._by_identity.get(id(spec))
+        if held is None:
+            wish, terms = spec.wish, (spec.pod_affinity.required, spec.pod_anti_affinity.required)
+            nodes = (spec.own_alternatives, spec.tolerations) if spec.required_spread or wish.spread else ()
+            asked = spec.required_spread, terms, wish.near, wish.away, wish.spread, nodes, spec.mounts.beside
+            held = self._by_identity[id(spec)] = spec, self._by_value.setdefault(asked, len(self._by_value))
+        return held[1]
