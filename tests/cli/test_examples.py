@@ -27,7 +27,7 @@ FILES = {
     "sweep.yaml": "trace/sweep.yaml",
 }
 """Names that examples use, and the files of `examples/` that stand for them."""
-CLUSTERLESS = ("manifests", "manpage", "completion", "advise per-node")
+CLUSTERLESS = ("manifests", "manpage", "version", "completion", "advise per-node")
 """Commands that need neither a file nor a cluster."""
 WITHOUT = {"aws": "its commands have theirs in their text", "advise": "its commands have theirs"}
 """Groups, which have no examples of their own."""

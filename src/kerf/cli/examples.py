@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kerf.cli.habits import OPTIONS
 from kerf.cli.output.screen import colour_option, look
 
 Examples = Sequence[tuple[str, str]]
@@ -21,6 +22,15 @@ class ExampleCommand(click.Command):
         super().__init__(*arguments, **given)
         self.examples = tuple(examples)
         self.params.append(colour_option())
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """A flag that only kubectl has is refused with what to type instead."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if text := OPTIONS.get(error.option_name):
+                raise click.UsageError(f"No such option {error.option_name!r}: {text}", ctx) from None
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         """Finds out what it prints on, then runs."""

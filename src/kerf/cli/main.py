@@ -16,6 +16,7 @@ from kerf import __version__
 from kerf.cli import exits
 from kerf.cli.collector import collect_seldom
 from kerf.cli.echo import echo
+from kerf.cli.habits import instead, rewritten
 from kerf.errors import InputError, KerfError
 
 COMMANDS = {
@@ -35,6 +36,7 @@ COMMANDS = {
     "run": "The controllers, in a cluster.",
     "manifests": "What to apply to a cluster: CRDs, roles, Deployment.",
     "aws": "What an AWS account needs before Kerf acts in it: policies, roles, the queue of interruptions.",
+    "version": "The version of this program.",
     "manpage": "The manual page, for man.",
     "completion": "The script by which bash, zsh or fish completes kerf.",
 }
@@ -55,6 +57,18 @@ _MODULES = {
 
 class Program(click.Group):
     """Loads a command when it is asked for."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """What kubectl's users type becomes what Kerf has."""
+        return super().parse_args(ctx, rewritten(args))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A command that only kubectl has is answered with what to type instead."""
+        if args and (text := instead(args[0])):
+            raise click.UsageError(text, ctx)
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All commands, in their order."""

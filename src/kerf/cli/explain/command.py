@@ -10,7 +10,7 @@ import click
 
 from kerf.cli.examples import ExampleCommand
 from kerf.cli.inputs.knownnames import propose_objects
-from kerf.cli.inputs.naming import KINDS, wanted_objects
+from kerf.cli.inputs.naming import KINDS, kind_of, wanted_objects
 from kerf.cli.inputs.options import input_options, order_option, output_option, pod_options, policy_options
 
 
@@ -37,7 +37,9 @@ def explain(objects: tuple[str, ...], **flags: Any) -> int:
     pods with those labels. Exit code 0; 3 when one of the pods has no place; 1 when there is no such object.
     """
     namespace = None if flags["all_namespaces"] else flags["namespace"]
-    wanted = wanted_objects(objects, namespace)
+    # `explain pods` is all of them that wait, and `explain pods -l app=web` those with the label.
+    are_all = len(objects) == 1 and kind_of(objects[0]) == "pod"
+    wanted = wanted_objects(() if are_all else objects, namespace)
     from kerf.cli.explain.answering import show
 
     return show(wanted, namespace, flags)
