@@ -122,7 +122,7 @@ its default may differ. Times are durations such as `1m30s` or `500ms`; empty me
 _ABOUT_IGNORED = """\
 ## Ignored values
 
-Karpenter's chart has these; here they are accepted and do nothing, so that one values file serves both. After an
+Karpenter's chart has these; here they are accepted and do nothing, so one values file serves both. After an
 installation Helm names those that were given.
 """
 

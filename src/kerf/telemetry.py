@@ -24,7 +24,7 @@ UNPLACED_PODS = Gauge(
 )
 CLAIMS_CREATED = Counter("kerf_nodeclaims_created", "NodeClaims created", ["nodepool"], registry=REGISTRY)
 CLAIMS_DISRUPTED = Counter(
-    "kerf_nodeclaims_disrupted", "NodeClaims deleted by a decision of ours", ["nodepool", "reason"], registry=REGISTRY
+    "kerf_nodeclaims_disrupted", "NodeClaims deleted by a decision of Kerf", ["nodepool", "reason"], registry=REGISTRY
 )
 # Under Karpenter's names, for its dashboards and alerts.
 KARPENTER_DISRUPTED = Counter(
@@ -120,7 +120,10 @@ INTERRUPTION_MESSAGES = Counter(
     "kerf_interruption_messages", "Messages of the interruption queue by kind", ["kind"], registry=REGISTRY
 )
 WATCH_SILENT_SECONDS = Gauge(
-    "kerf_watch_silent_seconds", "Since a watch has told anything, bookmarks included", ["resource"], registry=REGISTRY
+    "kerf_watch_silent_seconds",
+    "Since a watch has reported anything, bookmarks included",
+    ["resource"],
+    registry=REGISTRY,
 )
 WATCH_RELISTS = Gauge("kerf_watch_lists", "Times a resource was listed from the start", ["resource"], registry=REGISTRY)
 LEADING = Gauge("kerf_leading", "1 while this replica leads", registry=REGISTRY)

@@ -86,7 +86,7 @@ def test_without_a_pool_each_pod_says_so() -> None:
     done = kerf("plan", *files(WORKLOAD_000), "-o", "json")
 
     assert 3 == done.returncode
-    assert ["there is no NodePool, so that nothing can be bought"] * 5 == [u["reason"] for u in done.data["unplaced"]]
+    assert ["there is no NodePool, so nothing can be bought"] * 5 == [u["reason"] for u in done.data["unplaced"]]
 
 
 def test_two_clouds_are_refused() -> None:

@@ -195,7 +195,7 @@ def test_a_type_that_the_leader_backs_off_from_is_not_planned(kerf: Here) -> Non
 @pytest.mark.parametrize(
     "answers, why",
     [
-        ({}, "nobody holds the Lease kerf-leader-election in namespace kerf-system"),
+        ({}, "no replica holds the Lease kerf-leader-election in namespace kerf-system"),
         ({TOKEN: (403, {"message": "no tokens"})}, 'forbidden: no tokens (hint: grant {apiGroups: [""]'),
         ({TOKEN: (404, {"message": "no account"})}, "no account"),
         ({PROXY: (403, {"message": "no proxy"})}, 'resources: ["pods/proxy"]'),

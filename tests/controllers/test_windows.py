@@ -98,7 +98,7 @@ def test_pods_that_still_wait_at_the_end_go_back_behind_the_gate(cluster: Cluste
     cluster.at(30 * 60 + 1)
 
     assert ["bare"] == [name for name in cluster.names("Pod") if name in ("owned", "bare")]
-    assert "nobody would make it again" in cluster.said("WindowClosed")[-1]
+    assert "no controller would make it again" in cluster.said("WindowClosed")[-1]
 
 
 def test_a_budget_holds_until_the_deadline(cluster: Cluster) -> None:

@@ -168,7 +168,7 @@ def test_a_broken_checkpoint_is_begun_again(site: Site) -> None:
 
     site.cluster.until(is_mended, "the entry that cannot be read is gone")
     assert held <= site.samples()
-    assert "checkpoint begun anew" in replica.program.log.read_text(encoding="utf-8")
+    assert "checkpoint started again" in replica.program.log.read_text(encoding="utf-8")
     assert {"v1"} == {
         found["metadata"]["labels"][SHARD_LABEL] for found in plane.list("ConfigMap", NAMESPACE, selector=SHARD_LABEL)
     }

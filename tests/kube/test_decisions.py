@@ -148,6 +148,6 @@ def test_a_person_asks_the_pod_that_holds_the_lease(lease: str) -> None:
 @pytest.mark.parametrize("server", [Leading(leases=()), Leading(holder="")])
 def test_without_a_leader_there_is_nothing_to_ask(server: Leading) -> None:
     """No token is made then."""
-    with pytest.raises(ApiError, match="nobody holds the Lease kerf-leader-election in namespace kerf-system"):
+    with pytest.raises(ApiError, match="no replica holds the Lease kerf-leader-election in namespace kerf-system"):
         server.read()
     assert not [path for path, _ in server.asked if path.endswith("token")]

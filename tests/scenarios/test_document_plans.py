@@ -171,5 +171,5 @@ def test_without_a_pool_every_pod_says_so() -> None:
     outcome = planned(manifests(GPU_POOLS[1:]))
 
     assert 3 == outcome.exit_code
-    assert {"there is no NodePool, so that nothing can be bought"} == {p["reason"] for p in outcome.plan["unplaced"]}
+    assert {"there is no NodePool, so nothing can be bought"} == {p["reason"] for p in outcome.plan["unplaced"]}
     assert 5 == len(outcome.plan["unplaced"])

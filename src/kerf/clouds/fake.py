@@ -3,7 +3,7 @@
 A cloud is hard to use because a launch has three outcomes, not two: it can succeed, fail, and succeed while the
 caller never hears of it. So an instance exists from the moment it is asked for, long before `create` returns, and
 only the claim's uid distinguishes a repeated call from a new one. Everything here is decided by the clock and the calls
-made, so that two equal runs give equal bytes.
+made, so two equal runs give equal bytes.
 """
 
 import random

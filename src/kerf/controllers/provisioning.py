@@ -215,7 +215,7 @@ class Provisioning:
         return DONE
 
     def _again(self) -> Result:
-        """Soon where something waits; what windows hold waits for one to change, which is told."""
+        """Soon where something waits; what windows hold waits for one to change, which a watch shows."""
         return DONE if self._waits_for_windows else Result(self._settings.replan_s)
 
     def _at_turn(self, result: Result, now_s: float) -> Result:

@@ -189,6 +189,6 @@ async def _recalled(source: UsageSource) -> _Memory:
         if broken:
             memory.broken[shard] = set(broken)
             first = next(iter(broken.values()))
-            logger("usage").warning("checkpoint begun anew", shard=shard, entries=len(broken), error=first)
+            logger("usage").warning("checkpoint started again", shard=shard, entries=len(broken), error=first)
         await asyncio.sleep(0)
     return memory

@@ -113,7 +113,7 @@ async def _leader(client: KubeClient, namespace: str) -> str:
         if lease.spec.holder:
             # The holder calls itself POD_UUID.
             return lease.spec.holder.rpartition("_")[0] or lease.spec.holder
-    raise NotFound(f"nobody holds the Lease {LEASE} in namespace {namespace}")
+    raise NotFound(f"no replica holds the Lease {LEASE} in namespace {namespace}")
 
 
 class _User(msgspec.Struct):

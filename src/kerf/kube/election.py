@@ -194,7 +194,7 @@ class _Lock(BaseLock):
         if said != self._seen:
             self._seen, self._seen_s = said, self._leadership.now_s()
         if self._leads and spec.get("holderIdentity") != self.identity:
-            self._end(f"{spec.get('holderIdentity') or 'nobody'} holds the lease")
+            self._end(f"{spec.get('holderIdentity') or 'no replica'} holds the lease")
         return True, _record(spec)
 
     async def create(self, name: str, namespace: str, election_record: Any) -> bool:

@@ -1,7 +1,7 @@
 """Which kind of object is read by whom.
 
-A kind is known by its name and group: `apps/v1 StatefulSet` is ours, `apps.kruise.io/v1 StatefulSet` is somebody
-else's. A known name in a wrong group of Kubernetes itself is an error, because it would be missed silently.
+A kind is known by its name and group: `apps/v1 StatefulSet` is ours, `apps.kruise.io/v1 StatefulSet` is not
+ours. A known name in a wrong group of Kubernetes itself is an error, because it would be missed silently.
 """
 
 import re

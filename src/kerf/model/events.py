@@ -244,13 +244,13 @@ def price_cap_exceeded(claim: str, text: str) -> Occurrence:
 
 def node_overloaded(node: str, text: str, since_s: float) -> Occurrence:
     """A node is busy although little is asked of it; once an episode, which has begun at `since_s`."""
-    message = f"Node {text}: pods ask for less than they use, so that the scheduler goes on filling it"
+    message = f"Node {text}: pods ask for less than they use, so the scheduler goes on filling it"
     return Occurrence(("Node", node), WARNING, OVERLOADED, message, (OVERLOADED, node, str(since_s)), float("inf"))
 
 
 def workload_overloads(kind: str, key: str, uid: str, text: str, since_s: float) -> Occurrence:
     """The pods of a workload overload nodes, and nothing is bought because nothing waits; once an episode."""
-    message = f"{text}; nothing waits, so that no node is bought (hint: kerf explain {kind.lower()}/{key})"
+    message = f"{text}; nothing waits, so no node is bought (hint: kerf explain {kind.lower()}/{key})"
     dedupe = (OVERLOADED, kind, key, str(since_s))
     return Occurrence((kind, key), WARNING, "OverloadsNode", message, dedupe, float("inf"), uid)
 
@@ -384,7 +384,9 @@ def admitted(pod_key: str, window: str) -> Occurrence:
 
 def left_pending(pod_key: str, window: str) -> Occurrence:
     """A window has closed over a pod that it let in and that found no node; no controller would make it again."""
-    text = f"CapacityWindow {window} has closed and the pod still waits; nobody would make it again, so it is left"
+    text = (
+        f"CapacityWindow {window} has closed and the pod still waits; no controller would make it again, so it is left"
+    )
     return _about("Pod", pod_key, WARNING, "WindowClosed", text, float("inf"))
 
 

@@ -58,7 +58,7 @@ def test_an_episode_is_said_once_on_the_claim_the_node_and_the_job(cluster: Clus
     assert ("True", "UsedBeyondRequests", told) == cluster.condition("Overloaded")
     assert 1 == len(cluster.said("Overloaded"))
     assert [
-        "3 pods of Job default/web ask 0 cpu on node node-1; nothing waits, so that no node is bought "
+        "3 pods of Job default/web ask 0 cpu on node node-1; nothing waits, so no node is bought "
         "(hint: kerf explain job/default/web)"
     ] == cluster.said("OverloadsNode")
     [event] = [e for e in cluster.api.list("Event") if e["reason"] == "OverloadsNode"]

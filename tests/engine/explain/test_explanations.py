@@ -314,7 +314,7 @@ def test_the_largest_container_asks_for_less_and_an_init_container_for_no_more()
     ("taint", "hint"),
     [
         (Taint("team", "a"), "add a toleration for team=a:NoSchedule to the pod, as node n has room for it"),
-        (Taint("node.kubernetes.io/unreachable"), "mend NodePool blue: until then it takes no nodes"),
+        (Taint("node.kubernetes.io/unreachable"), "fix NodePool blue: until then it takes no nodes"),
     ],
     ids=["of a team", "of its state"],
 )
@@ -401,7 +401,7 @@ def test_without_a_pool_every_pod_says_so() -> None:
     """Nothing can be bought; the hint is to apply one."""
     unplaced = planned(some(2), [], [M5]).unplaced
 
-    assert {("there is no NodePool, so that nothing can be bought", "apply a NodePool")} == {
+    assert {("there is no NodePool, so nothing can be bought", "apply a NodePool")} == {
         (u.reason, u.hint) for u in unplaced
     }
 

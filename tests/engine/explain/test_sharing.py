@@ -241,7 +241,7 @@ SENTENCES: list[tuple[Cause, str]] = [
     ),
     (
         InstancesHidden(WANTED),
-        "MIG configuration wanted: the device plugin's migStrategy is none, so that it shows no instance",
+        "MIG configuration wanted: the device plugin's migStrategy is none, so it shows no instance",
     ),
     (
         UnequalInstances(WANTED),

@@ -372,7 +372,7 @@ def asked_over_http(desk: Desk, method: str, path: str, body: Any = None) -> tup
 
 def test_health_waits_for_the_watches(desk: Desk) -> None:
     """Answers from half of the cache would book cards twice."""
-    assert (503, "the watches have not told everything yet") == asked_over_http(desk, "GET", "/healthz")
+    assert (503, "the watches have not reported everything yet") == asked_over_http(desk, "GET", "/healthz")
 
     desk.cache.apply(Synced())
     assert (200, "ok") == asked_over_http(desk, "GET", "/healthz")

@@ -23,7 +23,7 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     allowance, substitutes = Allowance(world.snapshot, UNDERUTILIZED), Substitutes(world)
     # A price that went to and fro must stay above the cap for a while before a node is bought for it.
     paused = {(each.node_pool, each.instance_type) for each in world.market.price_pauses}
-    dear = [
+    over_cap = [
         (candidate, over)
         for candidate in candidates
         if candidate.pool.bounds.has_cap
@@ -31,8 +31,8 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
         and (candidate.pool.name, planned_type(candidate.claim)) not in paused
         and (over := excess(candidate.cluster_node, candidate.pool, world.supply)) is not None
     ]
-    dear.sort(key=lambda each: (-present_price(each[0].cluster_node, world.supply), each[0].node.name))
-    for candidate, over in dear[:_MOST_TRIED]:
+    over_cap.sort(key=lambda each: (-present_price(each[0].cluster_node, world.supply), each[0].node.name))
+    for candidate, over in over_cap[:_MOST_TRIED]:
         found = substitutes.of([candidate], must_save=True)
         if found is None or not found.launches:
             continue

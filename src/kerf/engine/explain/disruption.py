@@ -81,7 +81,7 @@ def keeping_text(cause: Keeping) -> str:
     """Why a node stays."""
     match cause:
         case NoNodeClaim():
-            return "it has no NodeClaim, so that it is not Kerf's to remove"
+            return "it has no NodeClaim, so it is not Kerf's to remove"
         case NoNodePool(pool):
             return f"its NodePool {pool} does not exist"
         case Starting():
@@ -99,7 +99,7 @@ def keeping_text(cause: Keeping) -> str:
         case NothingElseHasRoom(pods):
             return f"{_pods(pods)} on it and would find no place on other nodes"
         case PriceUnknown():
-            return "nothing is known of its price, so that nothing would be saved"
+            return "its price is not known, so nothing would be saved"
         case DisturbsMore(pool):
             return (
                 f"its pods fit on other nodes, and by consolidationPolicy Balanced of NodePool {pool} their move would "

@@ -144,6 +144,6 @@ def _passed_over(load: Load, supply: Supply) -> list[str]:
     named = chosen.pool.requirements.get(INSTANCE_TYPE)
     if named is not None and not named.complement:
         refused = (c.refused for c in supply.unavailable if c.pool is chosen.pool and c.over_price_cap)
-        dear = [cause_text(cause) for cause in refused if cause is not None]
-        texts += [text for text in dear if text not in texts][:_MOST_NAMED]
+        over_cap = [cause_text(cause) for cause in refused if cause is not None]
+        texts += [text for text in over_cap if text not in texts][:_MOST_NAMED]
     return texts

@@ -140,8 +140,8 @@ def _misfit(offered: OfferedType, shape: Shape, evidence: Evidence) -> Misfit | 
         used_up = causes.ReservationUsedUp(Name(offered.kind.name), Name(offered.reservation))
         return Misfit(name, Stage.OFFERINGS, used_up, shortfall=price)
     if offered.refused is not None:
-        dear = offered.over_price_cap[0].price_micro if offered.over_price_cap else 0
-        return Misfit(name, Stage.OFFERINGS, offered.refused, shortfall=price or dear)
+        above_cap = offered.over_price_cap[0].price_micro if offered.over_price_cap else 0
+        return Misfit(name, Stage.OFFERINGS, offered.refused, shortfall=price or above_cap)
     if offered.offering_for(result.room.requirements) is None:
         return Misfit(name, Stage.OFFERINGS, causes.NoOfferingLeft(result.room.requirements), shortfall=price)
     too_few = {} if evidence.relaxes else _too_few(offered, shape, evidence)

@@ -341,7 +341,7 @@ def _not_bought(refusal: Refusal, evidence: Evidence) -> Reason:
     misfits = (*by_pool, on_nodes) if on_nodes is not None else tuple(by_pool)
     if not pools:
         stage = misfits[0].stage if misfits else Stage.REQUIREMENTS
-        return Reason(stage, "there is no NodePool, so that nothing can be bought", misfits)
+        return Reason(stage, "there is no NodePool, so nothing can be bought", misfits)
     misfits = misfits or (Misfit(TargetName(TargetKind.CLUSTER), Stage.OFFERINGS, causes.NothingOffered()),)
     apt = [misfit for pool, misfit in refused if not lacks_cards(pool, shape, evidence)]
     worst = nearest(apt or by_pool or misfits)

@@ -333,7 +333,7 @@ def _layout_problem(cause: LayoutRefused) -> str:
         case MpsOnInstances():
             return f"NVIDIA's device plugin refuses MPS on MIG instances ({_named_by(cause)}: {cause.got})"
         case InstancesHidden():
-            return "the device plugin's migStrategy is none, so that it shows no instance"
+            return "the device plugin's migStrategy is none, so it shows no instance"
         case UnequalInstances():
             return "with migStrategy single all instances of a node must have one profile, else no GPU is shown"
         case _:

@@ -20,16 +20,16 @@ def within_cap(offered: OfferedType, offering: Offering) -> Requirements:
     """
     if not leaks(offered, offering.capacity_type, Requirements()):
         return Requirements()
-    dear = {o.zone for o in offered.over_price_cap if o.capacity_type == offering.capacity_type}
-    zones = {o.zone for o in offered.offerings if o.capacity_type == offering.capacity_type} - dear
+    over_cap = {o.zone for o in offered.over_price_cap if o.capacity_type == offering.capacity_type}
+    zones = {o.zone for o in offered.offerings if o.capacity_type == offering.capacity_type} - over_cap
     return Requirements([Requirement.of(ZONE, "In", sorted(zones))])
 
 
 def leaks(offered: OfferedType, capacity_type: str, zones: Requirements) -> bool:
     """Whether a claim that allows the type in these zones could be launched above the cap."""
     allowed = zones.get(ZONE)
-    dear = [o.zone for o in offered.over_price_cap if o.capacity_type == capacity_type]
-    return any(allowed is None or allowed.has(zone) for zone in dear)
+    over_cap = [o.zone for o in offered.over_price_cap if o.capacity_type == capacity_type]
+    return any(allowed is None or allowed.has(zone) for zone in over_cap)
 
 
 def excess(node: ClusterNode, pool: NodePool | None, supply: Supply) -> OverPriceCap | None:

@@ -29,7 +29,7 @@ def never_disrupted(subject: Subject, context: LintContext) -> Notes:
         return
     path = (*(subject.template or ()), "metadata", "annotations", DO_NOT_DISRUPT)
     if subject.kind in _ENDLESS and subject.text(*path) == "true":
-        message = f"pods of a {subject.kind} never end, so that their nodes are never consolidated or replaced"
+        message = f"pods of a {subject.kind} never end, so their nodes are never consolidated or replaced"
         yield Note(path, message, "a PodDisruptionBudget bounds how many pods are moved at once", at_key=True)
 
 
@@ -47,7 +47,7 @@ def nodes_never_go(subject: Subject, context: LintContext) -> Notes:
         return
     del context
     if pool.disruption.consolidate_after_s is None:
-        message = "consolidateAfter Never: an empty node of this pool is paid for until somebody deletes it"
+        message = "consolidateAfter Never: an empty node of this pool is paid for until it is deleted by hand"
         yield Note(("spec", "disruption", "consolidateAfter"), message, "consolidateAfter: 10m")
     if pool.invalid_schedule:
         return

@@ -84,13 +84,13 @@ def autoscaler_on_gpu(subject: Subject, context: LintContext) -> Notes:
         for kind, field in (("Resource", "resource"), ("ContainerResource", "containerResource")):
             name = subject.get(*path, field, "name")
             if metric.get("type") == kind and isinstance(name, str) and name not in ("cpu", "memory"):
-                message = f"{kind} metric {name}: the metrics API has cpu and memory only, so that it never scales"
+                message = f"{kind} metric {name}: the metrics API has cpu and memory only, so it never scales"
                 hint = "type: Pods, pods.metric.name: DCGM_FI_DEV_GPU_UTIL (or External), through a metrics adapter"
                 yield Note((*path, field, "name"), message, hint)
 
 
-@rule("KL061", "metric-of-nobody", Severity.WARNING, ("PrometheusRule", ""))
-def metric_of_nobody(subject: Subject, context: LintContext) -> Notes:
+@rule("KL061", "metric-of-no-exporter", Severity.WARNING, ("PrometheusRule", ""))
+def metric_of_no_exporter(subject: Subject, context: LintContext) -> Notes:
     """A rule reads a metric that no exporter has.
 
     An expression on a series that does not exist is empty, and an alert on nothing never fires, whatever happens:
@@ -107,7 +107,7 @@ def metric_of_nobody(subject: Subject, context: LintContext) -> Notes:
             continue
         instead = known.instead.get(name) or nearest(name, list(context.metrics), 0.8)
         hint = f"use {instead}" if instead else ""
-        yield Note(path, f"{read.rule}: no known exporter has {name}, so that it is always empty", hint)
+        yield Note(path, f"{read.rule}: no known exporter has {name}, so it is always empty", hint)
 
 
 @rule("KL062", "resource-label-misspelt", Severity.WARNING, ("PrometheusRule", ""), is_fixable=True)

@@ -22,7 +22,7 @@ add(
         "unused-suppression",
         Severity.WARNING,
         "A suppression suppresses nothing.\n\n"
-        "What it speaks of has been mended, or it stands at the wrong line: a comment speaks of its own line, on "
+        "What it speaks of has been fixed, or it stands at the wrong line: a comment speaks of its own line, on "
         "a line of its own of the next line, and at the top of a file of the whole file; the annotation "
         f"`{ANNOTATION}` of its object. Take it away, or put it where the finding is.",
     )

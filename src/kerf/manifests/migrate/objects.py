@@ -225,7 +225,7 @@ class Old:
         self._added(FieldOutcome.ADDED, new, to, why, hint, look)
 
     def placeholder(self, new: New, to: Path, value: object, why: str, what: str, hint: str = "") -> None:
-        """Put what has to be filled in: `told` says with what, also in a comment on the first scalar at `to`."""
+        """Put what has to be filled in: `what` says it, also in a comment on the first scalar at `to`."""
         new.put(to, value)
         spot: Path = to
         found: Any = value

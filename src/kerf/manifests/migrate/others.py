@@ -41,7 +41,11 @@ def global_settings(old: Old) -> None:
     """That ConfigMap is no longer read: where each of its settings belongs now."""
     for path in (("apiVersion",), ("kind",), ("metadata",)):
         old.done(path)
-    old.drop(("metadata", "name"), "nobody reads this ConfigMap since 0.32", "its settings are values of the chart")
+    old.drop(
+        ("metadata", "name"),
+        "Karpenter does not read this ConfigMap since 0.32",
+        "its settings are values of the chart",
+    )
     for key in old.at("data") or {}:
         today = GLOBAL_SETTINGS.get(key)
         hint = f"value {today} of the chart" if today else ""

@@ -170,7 +170,7 @@ def _no_label_value(value: str) -> str:
     sign = next((sign for sign in value if not (sign.isascii() and sign.isalnum()) and sign not in "-_."), None)
     if sign is None:
         return f"{value} is no label value: it is too long, or begins or ends with a sign"
-    return f"{value} is no label value, which has no `{sign}`: the API refuses it on a node, so that none ever has it"
+    return f"{value} is no label value, which has no `{sign}`: the API refuses it on a node, so none ever has it"
 
 
 def _meant(key: str, value: str) -> str:

@@ -1,7 +1,7 @@
 """Which MIG instances one card can hold together, and where.
 
 A profile starts only at the memory slices that its hardware allows (NVIDIA MIG User Guide, "Supported MIG Profiles"),
-so that free slices in sum say nothing: two 2g at 0 and 4 leave four slices and no place for a 3g.
+so free slices in sum say nothing: two 2g at 0 and 4 leave four slices and no place for a 3g.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -129,7 +129,7 @@ class Invariants:
         home = self._homes.get(uid, "")
         if home and pod.node_name != home:
             self._break(
-                f"Pod {pod.key}", f"it moved from {home} to {pod.node_name or 'nowhere'} without being made anew"
+                f"Pod {pod.key}", f"it moved from {home} to {pod.node_name or 'nowhere'} without being made again"
             )
         self._running[uid] = pod.phase == "Running" and pod.deleted_s is None
         if pod.node_name and not home:

@@ -85,7 +85,7 @@ class Timeline:
             case NodeCondition() as condition:
                 self._condition(condition)
             case Restart():
-                raise AssertionError("whoever runs Kerf restarts it")
+                raise AssertionError("the runner of Kerf restarts it")
 
     def _condition(self, condition: NodeCondition) -> None:
         held = self._api.get("Node", "", condition.node)

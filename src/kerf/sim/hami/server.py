@@ -121,7 +121,7 @@ def application(extender: Extender) -> web.Application:
     async def health(request: web.Request) -> web.Response:
         del request
         if not extender.cache.is_synced:
-            raise web.HTTPServiceUnavailable(text="the watches have not told everything yet")
+            raise web.HTTPServiceUnavailable(text="the watches have not reported everything yet")
         return web.Response(text="ok")
 
     served = web.Application(client_max_size=_LARGEST_REQUEST)

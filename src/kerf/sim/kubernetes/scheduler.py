@@ -250,8 +250,8 @@ class Scheduler:
         """
         promised: dict[str, list[Pod]] = {}
         for other in self._nominees:
-            is_of_ours = other.key != pod.key and other.spec.scheduler_name == pod.spec.scheduler_name
-            if is_of_ours and other.spec.priority >= pod.spec.priority:
+            is_ours = other.key != pod.key and other.spec.scheduler_name == pod.spec.scheduler_name
+            if is_ours and other.spec.priority >= pod.spec.priority:
                 promised.setdefault(other.nominated_node, []).append(other)
         return promised
 

@@ -48,7 +48,7 @@ def hint_of(refusal: Refusal) -> Advice | None:
         case causes.Gated(by_kueue=True):
             return Advice("it comes when its queue has quota for it: kubectl get workloads")
         case causes.Gated():
-            return Advice("whoever set the gate must remove it")
+            return Advice("the controller that set the gate must remove it")
         case causes.OverResourceQuota():
             return Advice("no node would help: raise the quota, or wait until pods have ended")
         case causes.UnstatedForQuota():
@@ -84,7 +84,7 @@ def hint_of(refusal: Refusal) -> Advice | None:
 def _window_hint(cause: causes.Cause) -> str:
     match cause:
         case WindowInvalid():
-            return "mend the window"
+            return "fix the window"
         case WindowNeverOpens():
             return "give it a schedule that comes"
         case WindowClosed(wait_s=wait_s):
@@ -197,5 +197,5 @@ def _opening(pool: NodePool, problem: causes.Cause) -> str:
         case causes.PoolDeleting():
             return "let another NodePool take the pod"
     if pool.bounds.invalid:
-        return f"mend the annotation of NodePool {pool.name}"
-    return f"mend NodePool {pool.name}: until then it takes no nodes"
+        return f"fix the annotation of NodePool {pool.name}"
+    return f"fix NodePool {pool.name}: until then it takes no nodes"

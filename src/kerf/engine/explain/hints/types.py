@@ -100,7 +100,7 @@ def spell_right(pool: NodePool, unknown: TypeUnknown) -> Advice:
     wrong, right = unknown.instance_type, unknown.nearest
     named = pool.requirements[INSTANCE_TYPE]
     values = (named.values - {wrong}) | {right}
-    mended = with_requirement(pool, replace(named, values=frozenset(values)))
-    change = {"template": {"spec": {"requirements": requirements_of(mended)}}}
+    fixed = with_requirement(pool, replace(named, values=frozenset(values)))
+    change = {"template": {"spec": {"requirements": requirements_of(fixed)}}}
     hint = f"write {right} instead of {wrong} in NodePool {pool.name}"
-    return changing_pool(hint, mended, change)
+    return changing_pool(hint, fixed, change)

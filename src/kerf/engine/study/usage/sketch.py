@@ -56,7 +56,7 @@ class Sketch:
         for day, packed in _days(data):
             peak, counts = _unpacked(packed)
             if day <= before or not counts or _packed(peak, counts) != packed:
-                raise ValueError("days out of order, or counts that nobody has packed")
+                raise ValueError("days out of order, or counts that are not packed")
             before = day
         return cls(data)
 
