@@ -16,12 +16,16 @@ MODULES = {
 }
 
 
+def said(path: str, pattern: str) -> str:
+    """The first group of a pattern in a file."""
+    found = re.search(pattern, (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
+    assert found, f"{path}: {pattern}"
+    return found[1]
+
+
 def pinned(program: str) -> str:
     """The version that a program of the control plane is built from."""
-    text = (ROOT / "controlplane" / program / "go.mod").read_text(encoding="utf-8")
-    found = re.search(rf"^\t{re.escape(MODULES[program])} v(\S+)", text, re.MULTILINE)
-    assert found, program
-    return found[1]
+    return said(f"controlplane/{program}/go.mod", rf"^\t{re.escape(MODULES[program])} v(\S+)")
 
 
 @pytest.mark.parametrize("program", MODULES)
@@ -33,17 +37,16 @@ def test_programs_of_the_control_plane_have_the_version_of_the_page(program: str
 def test_definitions_of_others_have_the_version_of_the_page() -> None:
     """Those that are fetched, and those that Kerf has itself."""
     definitions = json.loads((ROOT / "controlplane" / "definitions.json").read_text(encoding="utf-8"))
-    own = (ROOT / "src/kerf/kube/crds/karpenter.sh_nodepools.yaml").read_text(encoding="utf-8")
-    hami = (ROOT / "tests/data/hami/README.md").read_text(encoding="utf-8")
-    versions = [*(each["version"] for each in definitions.values()), re.search(r"Karpenter (v\S+?)'s", own)[1]]
-    versions.append(re.search(r"VERSION (v[\d.]+)", hami)[1])
+    versions = [each["version"] for each in definitions.values()]
+    versions.append(said("src/kerf/kube/crds/karpenter.sh_nodepools.yaml", r"Karpenter (v\S+?)'s"))
+    versions.append(said("tests/data/hami/README.md", r"VERSION (v[\d.]+)"))
 
     assert [] == [version for version in versions if version.removeprefix("v") not in PAGE]
 
 
 def test_emulated_servers_are_those_of_the_page() -> None:
     """The test of the installation starts them."""
-    text = (ROOT / "tests/controlplane/test_install.py").read_text(encoding="utf-8")
-    versions = re.search(r'parametrize\("version", \[(.*?)\]\)\ndef test_an_older_server', text)[1]
+    pattern = r'parametrize\("version", \[(.*?)\]\)\ndef test_an_older_server'
+    versions = re.findall(r"[\d.]+", said("tests/controlplane/test_install.py", pattern))
 
-    assert " and ".join(re.findall(r"[\d.]+", versions)) in PAGE
+    assert " and ".join(versions) in PAGE

@@ -92,7 +92,8 @@ def test_every_anchor_is_a_heading() -> None:
 
 def test_the_readme_leads_to_every_page() -> None:
     """By way of other pages, and in at most three steps."""
-    reached, edge = set(), {ROOT / "README.md"}
+    reached: set[Path] = set()
+    edge = {ROOT / "README.md"}
     by_page: dict[Path, set[Path]] = {}
     for page, path, _ in links():
         if path.endswith(".md"):

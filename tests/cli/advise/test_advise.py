@@ -23,7 +23,7 @@ def test_jobs_per_node_says_why_the_quotient_is_wrong() -> None:
     """With the figures of kubelet and DaemonSets."""
     done = kerf("advise", "per-node", "4", *BATCH)
 
-    assert "cpu 1 (4 / 4) gives 3, not 4: kubelet keeps 80m and DaemonSets ask 0, so that 3920m are left" in done.stdout
+    assert "cpu 1 (4 / 4) gives 3, not 4: kubelet keeps 80m and DaemonSets ask 0, so 3920m are left" in done.stdout
     assert "resources: {requests: {cpu: 980m, memory: 3540Mi}}" in done.stdout
 
 

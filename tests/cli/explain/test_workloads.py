@@ -21,8 +21,8 @@ def test_25_pods_without_requests_on_one_busy_node() -> None:
         "Job data/dagster-run: 25 pods\n  data/dagster-run-2bx7f and 24 more  on node ip-10-0-0-1\n",
         "25 pods run and ask together 0 cpu and 0 memory; they use 3645m cpu",
         "ip-10-0-0-1  m5.xlarge  25    0 %        97 %      0 %           80 %",
-        "kube-scheduler has placed them all: nothing waits, so that no autoscaler has anything to buy",
-        "It goes by requests and not by use, and what it has placed nobody moves",
+        "kube-scheduler has placed them all: no pod waits, so an autoscaler has nothing to buy",
+        "It goes by requests and not by use, and no controller moves pods that run",
         "overloaded: node ip-10-0-0-1 uses 97 % of its cpu and is asked for 0 %",
     ):
         assert told in done.stdout

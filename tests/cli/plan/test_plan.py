@@ -90,7 +90,7 @@ def test_the_table_says_every_line_why() -> None:
 
     assert ["NODEPOOL", "ACTION", "TARGET", "USD/H", "PODS", "WHY"] == lines[0].split()
     assert lines[1].startswith("gpu-pool-1  launch  g5.2xlarge, on-demand  1.212  1     1 pod needs 1 GPU")
-    assert "cost: 0.00 -> 1.212 USD/h; lower bound 1.212, so that nothing cheaper holds these pods" in lines
+    assert "cost: 0.00 -> 1.212 USD/h; lower bound 1.212: this plan is optimal" in lines
     assert "GPUs: 1 paid, 1 allocated, kerf 0 %" in lines
     assert "1 pod placed, 4 not:" in lines
     assert any(line.startswith("  default/gpu-app-1 and 3 more  limits: limit cpu 10 ") for line in lines)

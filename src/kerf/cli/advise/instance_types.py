@@ -78,7 +78,7 @@ def _lines(
         yield f"no family holds any of the {counted(len(pods), 'pod')}"
         return
     money = f"{read.market.currency}/H"
-    headers = ("FAMILY", "ARCH", "NODES", "TYPES", money, "AT LEAST", "PODS A NODE", "WITHOUT PLACE", "ALLOWED")
+    headers = ("FAMILY", "ARCH", "NODES", "TYPES", money, "AT LEAST", "PODS A NODE", "UNPLACED", "ALLOWED")
     first = [] if today is None else [today]
     yield from table(headers, map(_row, [*first, *found[:_MOST_ROWS]]))
     if len(found) > _MOST_ROWS:

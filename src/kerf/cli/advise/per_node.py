@@ -110,7 +110,7 @@ def _lines(found: Sequence[Division], currency: str) -> Iterator[str]:
     yield from _detail(first, currency)
     if others:
         yield ""
-        headers = ("NODEPOOL", "TYPE", f"{currency}/H", "EACH MAY ASK", "HOLDS", "QUOTIENT HOLDS")
+        headers = ("NODEPOOL", "TYPE", f"{currency}/H", "EACH MAY ASK", "HOLDS", "MACHINE/N FITS")
         yield from table(headers, map(_row, found[:_MOST_ROWS]))
         if len(found) > _MOST_ROWS:
             yield f"and {counted(len(found) - _MOST_ROWS, 'dearer type')}"
@@ -145,7 +145,7 @@ def _detail(division: Division, currency: str) -> Iterator[str]:
         "LEFT",
         f"LEFT/{jobs}",
         f"MACHINE/{jobs}",
-        "OF WHICH FIT",
+        "FIT",
     )
     yield from table(headers, map(_breakdown_row, division.shares), indent="  ")
     yield ""
@@ -173,7 +173,7 @@ def _whys(division: Division) -> Iterator[str]:
             )
             yield (
                 f"{share.resource} {naive} ({machine} / {jobs}) gives {share.naive_fit}, not {jobs}: kubelet keeps "
-                f"{reserved} and DaemonSets ask {daemons}, so that {left} are left"
+                f"{reserved} and DaemonSets ask {daemons}, so {left} are left"
             )
     if division.pods_left < jobs:
         yield f"the node takes {counted(division.pods_left, 'pod')} beside its DaemonSets"

@@ -25,8 +25,8 @@ _MOST_NODES = 10
 _MANY = 2
 """Runs of one orchestrator from which its settings are worth telling."""
 WHO_DECIDES = (
-    "kube-scheduler has placed them all: nothing waits, so that no autoscaler has anything to buy. It goes by requests "
-    "and not by use, and what it has placed nobody moves"
+    "kube-scheduler has placed them all: no pod waits, so an autoscaler has nothing to buy. It goes by requests and "
+    "not by use, and no controller moves pods that run"
 )
 
 BY_NAME = (

@@ -150,10 +150,10 @@ def totals(plan: Plan) -> Iterator[str]:
     text = f"cost: {price_text(cost.before_micro)} -> {price_text(cost.after_micro)} {cost.currency}/h"
     bound = cost.bound_micro
     if plan.launches and bound is not None and bound == cost.after_micro:
-        text += f"; lower bound {price_text(bound)}, so that nothing cheaper holds these pods"
+        text += f"; lower bound {price_text(bound)}: this plan is optimal"
     elif plan.launches and bound:
         over = percent_text(cost.after_micro - bound, bound)
-        text += f"; lower bound {price_text(bound)}, so that it is at most {over} above the cheapest possible"
+        text += f"; lower bound {price_text(bound)}: this plan is at most {over} above the cheapest possible"
     yield text
     if plan.gpus.paid:
         paid, allocated = (

@@ -63,7 +63,7 @@ def test_on_an_overloaded_node_a_pod_gets_a_core() -> None:
     assert fit is not None
     assert resources(cpu="950m", memory="120Mi") == fit.requests
     assert (7, (1, 4)) == (fit.variant.nodes, fit.variant.pods_a_node)
-    assert fit.why.startswith("cpu: what such a node has for pods, by its cores, because")
+    assert fit.why.startswith("cpu: the node's allocatable cpu divided by its cores: on a saturated node")
     assert not fit.is_no_relief
 
 
@@ -74,7 +74,7 @@ def test_on_an_overloaded_node_no_pod_is_advised_less_than_it_was_seen_to_use() 
 
     assert fit is not None
     assert (1440, (1, 2), False) == (fit.requests["cpu"], fit.variant.pods_a_node, fit.is_no_relief)
-    assert fit.why.startswith("cpu: the most that one was seen to use, plus 15 %, at least, because")
+    assert fit.why.startswith("cpu: the most that one pod used, plus 15 %, at least: on a saturated node")
 
 
 def test_advice_that_spreads_nothing_is_known_as_such() -> None:

@@ -20,7 +20,7 @@ from kerf.model.usage import ContainerUsage, PodUsage, Usage
 CPU_MARGIN_PERCENT, MEMORY_MARGIN_PERCENT = 115, 120
 """Of what one container was seen to use at most. 15 % is the Vertical Pod Autoscaler's recommendation margin; memory
 gets more because a container that exceeds it is killed, and one look does not see the peak."""
-_SEEN = "the most that one was seen to use, plus"
+_SEEN = "the most that one pod used, plus"
 
 _Amounts = Mapping[str, int]
 """Of one resource, by container."""
@@ -88,8 +88,8 @@ def _cpu(
         short = (each for each in lasting if each.requests.get(CPU, 0) < most[each.name])
         return CPU, {each.name: _with_margin(most[each.name]) for each in short}, why
     core, used = _a_core(stand, world), _with_margin(max(sample.cpu_millis for sample in samples))
-    why = f"{why}, at least" if used > core else "cpu: what such a node has for pods, by its cores"
-    why = f"{why}, because what pods use of a node that has no cpu left is what they got"
+    why = f"{why}, at least" if used > core else "cpu: the node's allocatable cpu divided by its cores"
+    why = f"{why}: on a saturated node, measured use only shows what pods were given"
     return CPU, dict(_shared(max(core, used), most)), why
 
 
