@@ -53,7 +53,9 @@ def equal(*counts: int) -> Figures:
         first = a_pod("p", cpu="500m", memory="1Gi", gpu=1, gpumem=6_000)
         pods = [replace(first, name=f"p-{number}") for number in range(count)]
         held = a_snapshot(pools=[a_pool(labels=clusters.HAMI)], pods=pods)
-        yield f"equal_{count}_s", _decided(held, a_market(_ONE_CARD))[1]
+        seconds = _decided(held, a_market(_ONE_CARD))[1]
+        yield f"equal_{count}_s", seconds
+        yield f"equal_{count}_loops", seconds / loop_s()
 
 
 def kinds(few: int = 100, many: int = 500, most: int = 1_000, copies: int = 10) -> Figures:

@@ -353,6 +353,18 @@ def test_a_purchase_by_prices_is_exact_and_close(seed: int) -> None:
     assert total(whole) <= 1.06 * bound
 
 
+def test_of_several_dives_each_is_made_to_its_end() -> None:
+    """With many rounds several are made. The later ones ended at once, and left to full nodes what they had not come
+    to."""
+    pods = slices(Random(1), 15, 60)
+    filler, types = offered_by(a_hami_pool(), (*TYPES, PAIR), pods)
+
+    made = priced(filler, types, [len(shape) for shape in filler.shapes], Ledger((), {}), most_rounds=160)
+
+    assert made is not None
+    assert 0 == sum(made.purchase.left)
+
+
 def test_pods_of_two_zones_are_not_put_together() -> None:
     """Each node is in one; pods that ask for none may be in both."""
     near, far = ({"selector": {ZONE: f"us-east-1{letter}"}} for letter in "ab")

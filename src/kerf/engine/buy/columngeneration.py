@@ -384,7 +384,8 @@ class _Generation:
         It ends where the known columns make what is left cost too much; that is left out.
         """
         kept = np.zeros(len(amounts))
-        highest = self._program.cost * _TOO_MUCH
+        # Not what the program says now: after another dive it has no answer.
+        highest = self._costs[-1] * _TOO_MUCH
         for _ in range(_MOST_DIVES):
             whole = np.floor(amounts + _NEARLY)
             rest = np.where(amounts - whole > _NEARLY, amounts - whole, 0.0)

@@ -44,13 +44,19 @@ def fills(relaxation: Relaxation, number: int, work: int) -> tuple[Fills | None,
         return None, 0
     shapes = shapes[np.argsort(-share, kind="stable")]
     most = np.minimum(relaxation.demand[shapes], _MOST_OF_A_SHAPE + 1)
-    left = has[None, :].copy()
+    # By resource what each fill has left: most have no room for most shapes, and are passed over at once.
+    left = [np.array([each]) for each in has.tolist()]
     steps: list[tuple[Amounts, Amounts]] = []
     done = 0
     for shape, limit in zip(shapes.tolist(), most.tolist(), strict=True):
-        need = asked[shape]
-        some = np.flatnonzero(need)
-        fit = np.minimum((left[:, some] // need[some]).min(axis=1), limit)
+        need = [(at, each) for at, each in enumerate(asked[shape].tolist()) if each]
+        able = np.arange(len(left[0]))
+        for at, each in need:
+            able = able[left[at][able] >= each]
+        fit = np.zeros(len(left[0]), dtype=np.int64)
+        fit[able] = limit
+        for at, each in need:
+            fit[able] = np.minimum(fit[able], left[at][able] // each)
         times = fit + 1
         rows = int(times.sum())
         done += rows
@@ -58,18 +64,25 @@ def fills(relaxation: Relaxation, number: int, work: int) -> tuple[Fills | None,
             return None, done
         origins = np.repeat(np.arange(len(fit)), times)
         taken = np.arange(rows) - np.repeat(np.cumsum(times) - times, times)
-        left = left[origins] - taken[:, None] * need
+        left = [each[origins] for each in left]
+        for at, each in need:
+            left[at] -= taken * each
         steps.append((origins, taken))
-    counts = np.zeros((len(left), len(shapes)), dtype=np.uint8)
-    at = np.arange(len(left))
+    counts = np.zeros((len(shapes), len(left[0])), dtype=np.uint8)
+    row = np.arange(len(left[0]))
     for place in range(len(shapes) - 1, -1, -1):
         origins, taken = steps[place]
-        counts[:, place] = taken[at]
-        at = origins[at]
-    has_room = np.zeros(len(left), dtype=np.bool_)
-    for place, (shape, limit) in enumerate(zip(shapes.tolist(), most.tolist(), strict=True)):
-        has_room |= (left >= asked[shape]).all(axis=1) & (counts[:, place] < limit)
-    return Fills(shapes, counts[~has_room]), done
+        counts[place] = taken[row]
+        row = origins[row]
+    full = np.arange(len(left[0]))
+    # Small pods find room first, so fewer fills are asked for the large ones.
+    for place in range(len(shapes) - 1, -1, -1):
+        fits = counts[place][full] < most[place]
+        for at, each in enumerate(asked[shapes[place]].tolist()):
+            if each:
+                fits &= left[at][full] >= each
+        full = full[~fits]
+    return Fills(shapes, np.ascontiguousarray(counts[:, full].T)), done
 
 
 def _amounts(relaxation: Relaxation, number: int) -> tuple[Amounts | None, Amounts]:
