@@ -48,12 +48,12 @@ def test_cards_are_those_of_kerf_gpus() -> None:
     assert kerf("gpus", *files(CLUSTER)).stdout == kerf("top", "gpus", *files(CLUSTER)).stdout
 
 
-@pytest.mark.parametrize("what, told", [("pods", "kubectl top pods says what pods use"), ("x", "nodes or gpus")])
-def test_what_it_does_not_show_is_said(what: str, told: str) -> None:
+@pytest.mark.parametrize("what, said", [("pods", "kubectl top pods says what pods use"), ("x", "nodes or gpus")])
+def test_what_it_does_not_show_is_said(what: str, said: str) -> None:
     """With what to type instead."""
     done = kerf("top", what)
 
-    assert (2, True) == (done.returncode, told in done.stderr)
+    assert (2, True) == (done.returncode, said in done.stderr)
 
 
 def test_a_terminal_is_drawn_again_until_ctrl_c(tmp_path: Path) -> None:

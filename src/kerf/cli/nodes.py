@@ -16,7 +16,7 @@ from kerf.cli.inputs.options import input_options, node_names, node_option, orde
     cls=ExampleCommand,
     examples=(
         ("Each node of the cluster and what it costs", "kerf nodes"),
-        ("The dearest node last", "kerf nodes -f cluster.yaml --sort-by .perHour"),
+        ("The most expensive node last", "kerf nodes -f cluster.yaml --sort-by .perHour"),
         ("Names and prices for a script", "kerf nodes -f cluster.yaml -o custom-columns=NODE:.node,PRICE:.perHour"),
         ("The nodes of one NodePool, from files", "kerf nodes -f cluster.yaml -l karpenter.sh/nodepool=batch"),
     ),

@@ -1,6 +1,6 @@
 """How far a command is, on standard error: a percentage and the time left, from the first second.
 
-What counts its work tells how much is done. The engine cannot, because it knows no clock and is asked once: its part is
+What counts its work reports how much is done. The engine cannot, as it knows no clock and is asked once: its part is
 guessed from its size, and never shown as done before it is. A thread draws, as the work itself has no time for that.
 """
 
@@ -27,35 +27,35 @@ _IS_QUIET: ContextVar[bool] = ContextVar("kerf_progress_is_quiet", default=False
 
 
 class Meter:
-    """How much is done of what takes so long. Whoever works tells; `line` says."""
+    """How much is done of what takes so long. The work reports it; `line` shows it."""
 
     def __init__(self, doing: str, now_s: Callable[[], float] = time.monotonic) -> None:
         self.doing = doing
         self._now_s = now_s
         self._began_s = now_s()
-        self._told = 0.0
+        self._reported = 0.0
         self._guess: tuple[float, float, float, float] | None = None
 
     def tell(self, done: float) -> None:
-        """So much is done, 0 to 1, and no less than was told before."""
-        self._told = max(self._told, min(1.0, done))
+        """So much is done, 0 to 1, and no less than was reported before."""
+        self._reported = max(self._reported, min(1.0, done))
 
     def part(self, begin: float, end: float) -> Callable[[float], None]:
-        """What tells of a part of the work, which is 0 to 1 for itself."""
+        """What reports of a part of the work, which is 0 to 1 for itself."""
         return lambda done: self.tell(begin + (end - begin) * done)
 
     def guess(self, end: float, about_s: float) -> None:
-        """From here until `end` is done takes about so long; told figures count where they are higher."""
+        """From here until `end` is done takes about so long; reported figures count where they are higher."""
         begin = self.done()
         self.tell(begin)
         self._guess = (begin, max(begin, end), self._now_s(), max(about_s, 0.001))
 
     def done(self) -> float:
-        """What was told, or guessed where that is more. A guess comes near its end, and never there."""
+        """What was reported, or guessed where that is more. A guess comes near its end, and never there."""
         if self._guess is None:
-            return self._told
+            return self._reported
         begin, end, since_s, about_s = self._guess
-        return max(self._told, begin + (end - begin) * -math.expm1(-(self._now_s() - since_s) / about_s))
+        return max(self._reported, begin + (end - begin) * -math.expm1(-(self._now_s() - since_s) / about_s))
 
     def line(self) -> str:
         """`planning 5 pods 34 %, about 12s left`."""
@@ -109,7 +109,7 @@ def progress(doing: str, about_s: float = 0.0) -> Iterator[Meter]:
 
 
 def wipe() -> str:
-    """What a line on stderr begins with, so that it does not stand behind a line of progress."""
+    """What a line on stderr begins with: it must not stand behind a line of progress."""
     return _WIPE if _IS_DRAWN.get() else ""
 
 

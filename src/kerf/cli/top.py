@@ -32,7 +32,10 @@ def _wanted(_: click.Context, parameter: click.Parameter, text: str) -> str:
     cls=ExampleCommand,
     examples=(
         ("How full the cluster is, until Ctrl-C", "kerf top"),
-        ("The nodes of a file, the dearest last, once", "kerf top nodes -f cluster.yaml --sort-by .perHour --once"),
+        (
+            "The nodes of a file, the most expensive last, once",
+            "kerf top nodes -f cluster.yaml --sort-by .perHour --once",
+        ),
     ),
 )
 @click.argument(

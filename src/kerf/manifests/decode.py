@@ -62,7 +62,7 @@ _OF_TENANTS = frozenset(kinds.WORKLOADS) | {
     "StorageClass",
 }
 """Kinds of which a server refuses one object, and the others are planned."""
-_TOLD_EVERY = 256
+_HEARD_EVERY = 256
 """Documents after which it is said how far it is."""
 
 
@@ -88,7 +88,7 @@ def decode(
 ) -> Decoded:
     """All documents as model values; with `skips_broken` those that cannot be decoded become warnings.
 
-    `tell` is told now and then how much is done, 0 to 1.
+    `tell` hears now and then how much is done, 0 to 1.
 
     Objects that state no creation time are as new as `now_s`, by default the newest instant of the input. Raises
     DecodeErrors with every error of every document, but not of new objects of tenants that no server would take.
@@ -96,7 +96,7 @@ def decode(
     collected = _Collected()
     admission = _admission(documents)
     for number, entry in enumerate(documents.entries):
-        if tell is not None and number % _TOLD_EVERY == 0:
+        if tell is not None and number % _HEARD_EVERY == 0:
             tell(number / len(documents.entries))
         if isinstance(entry, InputError):
             collected.errors.append(entry)

@@ -54,7 +54,7 @@ def read_documents(
     """Every document of the files, directories and `-` in `paths`, in that order.
 
     A directory gives its `*.yaml`, `*.yml`, `*.json` by name; its subdirectories' too when `recursive`. What cannot be
-    read or parsed is in `errors`, and decode raises it together with what it finds itself. `tell` is told after each
+    read or parsed is in `errors`, and decode raises it together with what it finds itself. `tell` hears after each
     path how much is done, 0 to 1.
     """
     found = []

@@ -65,7 +65,7 @@ def test_a_cluster_with_all_kinds_lacks_pools_and_metrics(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "changed, check, status, told",
+    "changed, check, status, text",
     [
         ({"/version": (200, {"gitVersion": "v1.29.1"})}, "kubernetes", "check", "1.33"),
         ({"/version": (200, {"gitVersion": "v1.34.0"})}, "kubernetes", "ok", "--kubernetes-version=1.34"),
@@ -81,13 +81,13 @@ def test_a_cluster_with_all_kinds_lacks_pools_and_metrics(tmp_path: Path) -> Non
     ],
 )
 def test_each_thing_is_looked_at(
-    changed: dict[str, tuple[int, object]], check: str, status: str, told: str, tmp_path: Path
+    changed: dict[str, tuple[int, object]], check: str, status: str, text: str, tmp_path: Path
 ) -> None:
     """The version, the kinds, the cloud, roles, plugins."""
     code, found = checked(tmp_path, healthy(**changed))
 
     assert (3, status) == (code, found[check]["status"])
-    assert told in f"{found[check]['found']}: {found[check]['hint']}"
+    assert text in f"{found[check]['found']}: {found[check]['hint']}"
 
 
 def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_dump_is_checked_for_what_is_in_it() -> None:
     assert "hami           ok      HAMi (its version is not in the input)" in done.stdout.splitlines()
 
 
-def test_old_prices_are_told() -> None:
+def test_old_prices_are_shown() -> None:
     """Half a year after the day of the catalogue."""
     done = kerf("doctor", *files(CLUSTER), "--now", "2028-01-01T00:00:00Z", "-o", "json")
     catalogue = next(item for item in done.data["items"] if item["check"] == "catalogue")

@@ -61,7 +61,7 @@ def test_a_template_has_the_fields_of_json() -> None:
 
 
 @pytest.mark.parametrize(
-    "output, told",
+    "output, said",
     [
         ("xml", "'xml' is not one of table, wide, json, yaml, name, jsonpath=..., custom-columns=..."),
         ("jsonpath", "expected jsonpath=..., such as -o jsonpath='{.items[*].node}'"),
@@ -70,12 +70,12 @@ def test_a_template_has_the_fields_of_json() -> None:
         ("custom-columns=NODE", "-o custom-columns: expected HEADER:PATH[,HEADER:PATH]..., got 'NODE'"),
     ],
 )
-def test_another_form_is_refused_with_those_there_are(output: str, told: str) -> None:
+def test_another_form_is_refused_with_those_there_are(output: str, said: str) -> None:
     """Wrong usage, and nothing is printed."""
     done = kerf(*NODES, "-o", output)
 
     assert (2, "") == (done.returncode, done.stdout)
-    assert told in done.stderr
+    assert said in done.stderr
 
 
 @pytest.mark.parametrize("by", [".ageSeconds", "ageSeconds", "{.ageSeconds}"])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kerf.cli.output.jsonpath import Path, Template
+from kerf.cli.output.jsonpath import FieldPath, FieldTemplate
 from kerf.errors import InputError
 
 NODES: dict[str, Any] = {
@@ -51,7 +51,7 @@ NODES: dict[str, Any] = {
 )
 def test_a_template_says_what_kubectl_says(template: str, text: str) -> None:
     """Names, wildcards, indexes, slices, unions, descent, filters, ranges and quoted text."""
-    assert text == Template(template, "-o jsonpath").of(NODES)
+    assert text == FieldTemplate(template, "-o jsonpath").of(NODES)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_template_says_what_kubectl_says(template: str, text: str) -> None:
 def test_what_is_no_template_is_refused_with_its_flag(template: str) -> None:
     """Before anything is printed."""
     with pytest.raises(InputError, match=r"^-o jsonpath: expected "):
-        Template(template, "-o jsonpath").of(NODES)
+        FieldTemplate(template, "-o jsonpath").of(NODES)
 
 
 def test_depth_is_no_limit() -> None:
@@ -69,4 +69,4 @@ def test_depth_is_no_limit() -> None:
     for _ in range(5000):
         value = {"a": value}
 
-    assert [1] == Path("..leaf", "-o jsonpath").found(value)
+    assert [1] == FieldPath("..leaf", "-o jsonpath").found(value)

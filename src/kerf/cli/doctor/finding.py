@@ -7,7 +7,7 @@ OK, LOOK, FAILED, LEFT_OUT = "ok", "check", "failed", "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class Diagnosis:
     """What was looked at, what was found, and what to do; `hint` is empty where there is nothing to do."""
 
     name: str

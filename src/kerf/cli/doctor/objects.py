@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from kerf.cli.doctor.finding import LEFT_OUT, LOOK, OK, Check
+from kerf.cli.doctor.finding import LEFT_OUT, LOOK, OK, Diagnosis
 from kerf.cli.inputs.input import ReadInput
 from kerf.cli.render import counted, some
 from kerf.model.evidence import HAMIS_IMAGE, NVIDIAS_IMAGE, Project
@@ -19,25 +19,25 @@ _DATE = re.compile(r"\b(20[0-9]{2})-([01][0-9])(?:-([0-3][0-9]))?\b")
 _TAG = re.compile(r"v?([0-9]+)\.([0-9]+)\b")
 
 
-def checks_of(read: ReadInput, images: Sequence[str] | None) -> Iterator[Check]:
+def checks_of(read: ReadInput, images: Sequence[str] | None) -> Iterator[Diagnosis]:
     """In the order in which they are shown. `images` are those that run; None where that is not known."""
     yield _pools(read)
     yield from _plugins(read, images)
     yield _cards(read)
     yield _catalogue(read)
     for line in read.missing:
-        yield Check("objects", LOOK, line, "read a dump of the cluster: kerf snapshot")
+        yield Diagnosis("objects", LOOK, line, "read a dump of the cluster: kerf snapshot")
 
 
-def _pools(read: ReadInput) -> Check:
+def _pools(read: ReadInput) -> Diagnosis:
     pools = read.snapshot.node_pools
     if pools:
-        return Check("pools", OK, counted(len(pools), "NodePool"))
+        return Diagnosis("pools", OK, counted(len(pools), "NodePool"))
     hint = "write one (docs/reference/nodepools.md): Kerf buys nothing without"
-    return Check("pools", LOOK, f"no NodePool in the {read.place}", hint)
+    return Diagnosis("pools", LOOK, f"no NodePool in the {read.place}", hint)
 
 
-def _plugins(read: ReadInput, images: Sequence[str] | None) -> Iterator[Check]:
+def _plugins(read: ReadInput, images: Sequence[str] | None) -> Iterator[Diagnosis]:
     evidence = read.snapshot.evidence
     there = {"hami": bool(evidence.of(Project.HAMI)) or evidence.has_register}
     there["device plugin"] = bool(evidence.of(Project.NVIDIA))
@@ -45,21 +45,21 @@ def _plugins(read: ReadInput, images: Sequence[str] | None) -> Iterator[Check]:
     for name, (whose, image, followed) in _IMAGES.items():
         tags = _tags(image, images or ())
         if not there[name] and not tags:
-            yield Check(name, LEFT_OUT, f"{whose} is not installed")
+            yield Diagnosis(name, LEFT_OUT, f"{whose} is not installed")
             continue
         versions = [found for tag in tags if (found := _TAG.match(tag)) is not None]
         others = [each for each in versions if f"{each[1]}.{each[2]}" != followed]
         title = f"{whose} {', '.join(tags) or '(its version is not in the input)'}"
         if any(each[1] != followed.partition(".")[0] for each in others):
             hint = f"Kerf follows {followed}, and another major version may register cards in another way"
-            yield Check(name, LOOK, title, hint)
+            yield Diagnosis(name, LOOK, title, hint)
         else:
-            yield Check(name, OK, f"{title}; Kerf follows {followed}" if others else title)
+            yield Diagnosis(name, OK, f"{title}; Kerf follows {followed}" if others else title)
     if any(each.of_operator for each in evidence.plugins):
-        yield Check("gpu operator", OK, "a ClusterPolicy says how cards are shared")
+        yield Diagnosis("gpu operator", OK, "a ClusterPolicy says how cards are shared")
     if has_cards and not any(there.values()):
         hint = "install HAMi or NVIDIA's device plugin, or set KERF_PLUGIN_NAMESPACES to where it runs"
-        yield Check("plugins", LOOK, "nodes have cards, and no plugin is seen that hands them out", hint)
+        yield Diagnosis("plugins", LOOK, "nodes have cards, and no plugin is seen that hands them out", hint)
 
 
 def _tags(image: str, images: Iterable[str]) -> list[str]:
@@ -72,31 +72,31 @@ def _tags(image: str, images: Iterable[str]) -> list[str]:
     return sorted(found)
 
 
-def _cards(read: ReadInput) -> Check:
+def _cards(read: ReadInput) -> Diagnosis:
     broken = [node.name for node in read.snapshot.nodes if node.problem is not None]
     cards = [device for node in read.snapshot.nodes for device in node.devices]
     if broken:
         hint = f"kerf explain node/{broken[0]} says why"
-        return Check("cards", LOOK, f"the cards of {some(broken)} cannot be planned with", hint)
+        return Diagnosis("cards", LOOK, f"the cards of {some(broken)} cannot be planned with", hint)
     sick = sum(1 for each in cards if not each.healthy)
     if sick:
-        return Check(
+        return Diagnosis(
             "cards", LOOK, f"{sick} of {counted(len(cards), 'card')} not healthy", "kerf gpus -o wide names them"
         )
-    return Check("cards", OK, counted(len(cards), "card") if cards else f"no card in the {read.place}")
+    return Diagnosis("cards", OK, counted(len(cards), "card") if cards else f"no card in the {read.place}")
 
 
-def _catalogue(read: ReadInput) -> Check:
+def _catalogue(read: ReadInput) -> Diagnosis:
     market = read.market
     title = f"{market.provider or 'a file'}{f' {market.region}' if market.region else ''}"
     dates = [date for note in market.notes[:1] for date in _DATE.findall(note)]
     if not dates:
-        return Check("catalogue", OK, f"{counted(len(market.types), 'type')} of {title}")
+        return Diagnosis("catalogue", OK, f"{counted(len(market.types), 'type')} of {title}")
     year, month, day = dates[0]
-    told = f"{year}-{month}-{day or '01'}"
-    days = int(read.snapshot.taken_at_s - instant_s(f"{told}T00:00:00Z")) // 86_400
-    text = f"{counted(len(market.types), 'type')} of {title}, prices of {told}"
+    priced_on = f"{year}-{month}-{day or '01'}"
+    days = int(read.snapshot.taken_at_s - instant_s(f"{priced_on}T00:00:00Z")) // 86_400
+    text = f"{counted(len(market.types), 'type')} of {title}, prices of {priced_on}"
     if days * 86_400 <= _OLD_S:
-        return Check("catalogue", OK, text)
+        return Diagnosis("catalogue", OK, text)
     hint = "--catalog aws:live has those of now" if market.provider == "aws" else "--catalog FILE has your own prices"
-    return Check("catalogue", LOOK, f"{text}, {days} days ago", hint)
+    return Diagnosis("catalogue", LOOK, f"{text}, {days} days ago", hint)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from kerf.cli.doctor.finding import FAILED, LOOK, OK, Check
+from kerf.cli.doctor.finding import FAILED, LOOK, OK, Diagnosis
 from kerf.cli.inputs.live import READS, ServedGroups
 from kerf.errors import ApiError
 from kerf.kube.client import KubeClient
@@ -37,35 +37,35 @@ _MINOR = re.compile(r"v?([0-9]+)\.([0-9]+)")
 _PLUGINS = access("list", DAEMON_SETS, by=READER)
 
 
+class _Container(msgspec.Struct):
+    image: str = ""
+
+
+class _PodSpec(msgspec.Struct):
+    containers: list[_Container] = []
+
+
+class _Template(msgspec.Struct):
+    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
+
+
+class _Spec(msgspec.Struct):
+    template: _Template = msgspec.field(default_factory=_Template)
+
+
+class _Daemon(msgspec.Struct):
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
 class _List(msgspec.Struct):
-    class Item(msgspec.Struct):
-        class Metadata(msgspec.Struct):
-            name: str = ""
-            namespace: str = ""
-
-        class Spec(msgspec.Struct):
-            class Template(msgspec.Struct):
-                class PodSpec(msgspec.Struct):
-                    class Container(msgspec.Struct):
-                        image: str = ""
-
-                    containers: list[Container] = []
-
-                spec: PodSpec = msgspec.field(default_factory=PodSpec)
-
-            template: Template = msgspec.field(default_factory=Template)
-
-        metadata: Metadata = msgspec.field(default_factory=Metadata)
-        spec: Spec = msgspec.field(default_factory=Spec)
-
-    items: list[Item] = []
+    items: list[_Daemon] = []
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
     """What a server said. `images` are those of DaemonSets, None where they may not be read."""
 
-    checks: tuple[Check, ...]
+    checks: tuple[Diagnosis, ...]
     images: tuple[str, ...] | None
 
     @property
@@ -79,7 +79,7 @@ async def visit(client: KubeClient) -> Visit:
     version = msgspec.json.decode(await client.fetch("/version"), type=dict[str, object])
     text = str(version.get("gitVersion", "?"))
     groups = msgspec.json.decode(await client.fetch("/apis"), type=ServedGroups)
-    checks = [Check("cluster", OK, client.server), _version(text), *await _kinds(client), _classes(groups)]
+    checks = [Diagnosis("cluster", OK, client.server), _version(text), *await _kinds(client), _classes(groups)]
     denied = await lacking(client, [(each, "") for each in READS if groups_have(groups, each.resource)])
     checks.append(_roles(denied))
     return Visit(tuple(checks), await _images(client))
@@ -90,50 +90,52 @@ def groups_have(groups: ServedGroups, resource: Resource) -> bool:
     return not resource.group or groups.has(resource)
 
 
-def _version(text: str) -> Check:
+def _version(text: str) -> Diagnosis:
     found = _MINOR.match(text)
     if found is None:
-        return Check("kubernetes", LOOK, text, "expected a version such as v1.36.0: is this an API server?")
+        return Diagnosis("kubernetes", LOOK, text, "expected a version such as v1.36.0: is this an API server?")
     minor = int(found[1]), int(found[2])
     if minor < _OLDEST:
-        return Check("kubernetes", LOOK, text, f"Kerf is tried on {_OLDEST[0]}.{_OLDEST[1]} and newer: upgrade")
+        return Diagnosis("kubernetes", LOOK, text, f"Kerf is tried on {_OLDEST[0]}.{_OLDEST[1]} and newer: upgrade")
     if minor < _WINDOWS:
         option = f"kerf manifests --kubernetes-version={minor[0]}.{minor[1]}"
-        return Check("kubernetes", OK, f"{text}; gates for windows need 1.36: install with {option}")
-    return Check("kubernetes", OK, text)
+        return Diagnosis("kubernetes", OK, f"{text}; gates for windows need 1.36: install with {option}")
+    return Diagnosis("kubernetes", OK, text)
 
 
-async def _kinds(client: KubeClient) -> list[Check]:
+async def _kinds(client: KubeClient) -> list[Diagnosis]:
     """NodePools and NodeClaims must be there, the others may."""
     wanted = (*_NEEDED, *(resource for resource, _ in _OPTIONAL))
     served = dict(zip(wanted, await asyncio.gather(*(serves(client, each) for each in wanted)), strict=True))
     found = []
     missing = [each.kind for each in _NEEDED if not served[each]]
     if missing:
-        found.append(Check("kinds", FAILED, f"the cluster has no {' and no '.join(missing)}", _INSTALL))
+        found.append(Diagnosis("kinds", FAILED, f"the cluster has no {' and no '.join(missing)}", _INSTALL))
     else:
-        found.append(Check("kinds", OK, ", ".join(each.kind for each in wanted if served[each])))
+        found.append(Diagnosis("kinds", OK, ", ".join(each.kind for each in wanted if served[each])))
     for resource, without in _OPTIONAL:
         if not served[resource]:
-            found.append(Check("kinds", LOOK, f"no {resource.kind} of {resource.api_version}: {without}", _INSTALL))
+            found.append(Diagnosis("kinds", LOOK, f"no {resource.kind} of {resource.api_version}: {without}", _INSTALL))
     return found
 
 
-def _classes(groups: ServedGroups) -> Check:
+def _classes(groups: ServedGroups) -> Diagnosis:
     kinds = [f"{each.kind} of {each.group}" for each in NODE_CLASSES if groups.has(each)]
     if kinds:
-        return Check("cloud", OK, ", ".join(kinds))
-    return Check("cloud", LOOK, "no NodeClass kind of a cloud that Kerf knows", "install that of your cloud's provider")
+        return Diagnosis("cloud", OK, ", ".join(kinds))
+    return Diagnosis(
+        "cloud", LOOK, "no NodeClass kind of a cloud that Kerf knows", "install that of your cloud's provider"
+    )
 
 
-def _roles(denied: Sequence[tuple[Access, str]]) -> Check:
+def _roles(denied: Sequence[tuple[Access, str]]) -> Diagnosis:
     if not denied:
-        return Check("roles", OK, f"you may read all that a plan needs ({len(READS)} rules)")
+        return Diagnosis("roles", OK, f"you may read all that a plan needs ({len(READS)} rules)")
     is_blocked = any(each.resource in (NODES, PODS, NODE_POOLS) for each, _ in denied)
     rules = [f"{{{each.rule}}}" for each, _ in denied]
     more = f" and {len(rules) - _MOST_RULES} more" if len(rules) > _MOST_RULES else ""
     found = f"you may not read {', '.join(sorted({str(each.resource) for each, _ in denied}))}"
-    return Check("roles", FAILED if is_blocked else LOOK, found, f"grant {'; '.join(rules[:_MOST_RULES])}{more}")
+    return Diagnosis("roles", FAILED if is_blocked else LOOK, found, f"grant {'; '.join(rules[:_MOST_RULES])}{more}")
 
 
 async def _images(client: KubeClient) -> tuple[str, ...] | None:

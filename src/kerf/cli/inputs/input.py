@@ -51,7 +51,7 @@ _PLUGIN_NAMESPACES = "KERF_PLUGIN_NAMESPACES"
 _MOST_NAMED = 3
 _READ, _LISTED, _DECODED, _EXPANDED = 0.3, 0.7, 0.8, 0.85
 """How much of reading is done once the files are read, a cluster has answered, all is decoded, and pods are there."""
-_BYTES_A_S, _A_POD_S = 4_000_000, 0.00002
+_AT_LEAST_S, _BYTES_A_S, _A_POD_S, _CLUSTER_S = 0.3, 4_000_000, 0.00002, 2.0
 """What reading takes, about: only guesses of how far it is rest on it."""
 
 
@@ -121,7 +121,10 @@ def read_input(source: Source, *, with_usage: bool = False, with_history: bool =
     Prints warnings on stderr, and why there is no usage where it was asked for. Raises InputError and
     ClusterUnreachable.
     """
-    with collector_off(), progress("reading the cluster" if source.is_live else "reading manifests") as meter:
+    doing, about_s = "reading manifests", _about_s(source.files)
+    if source.is_live:
+        doing, about_s = "reading the cluster", _CLUSTER_S
+    with collector_off(), progress(doing, about_s) as meter:
         now_s = given_instant(source.now)
         documents, namespace, usage_problem = _documents(
             source, meter, with_usage=with_usage, with_history=with_history
@@ -170,20 +173,22 @@ def _documents(source: Source, meter: Meter, *, with_usage: bool, with_history: 
 
         return read_dump(source.replay), "default", ""
     if source.files:
-        meter.guess(_READ, _sizes(source.files) / _BYTES_A_S)
+        meter.guess(_READ, _READ * _about_s(source.files))
         tell = meter.part(0.0, _READ)
         return read_documents(source.files, sys.stdin, recursive=source.recursive, tell=tell), "default", ""
     from kerf.cli.inputs.live import read_cluster
 
+    meter.guess(_LISTED, _CLUSTER_S)
     tell = meter.part(0.0, _LISTED)
     read = read_cluster(source.kubeconfig, source.context, with_usage=with_usage, with_history=with_history, tell=tell)
     return read.documents, read.namespace, read.usage_problem
 
 
-def _sizes(paths: Sequence[str]) -> int:
-    """Bytes of the files there are; a directory counts as the files in it."""
+def _about_s(paths: Sequence[str]) -> float:
+    """About how long the files take, by their bytes; a directory counts as the files in it."""
     files = (os.path.join(path, name) for path in paths if os.path.isdir(path) for name in os.listdir(path))
-    return sum(os.path.getsize(each) for each in (*paths, *files) if os.path.isfile(each))
+    size = sum(os.path.getsize(each) for each in (*paths, *files) if os.path.isfile(each))
+    return _AT_LEAST_S + size / _BYTES_A_S
 
 
 def _last_measured_s(decoded: Decoded) -> float:

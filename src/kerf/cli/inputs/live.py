@@ -96,7 +96,7 @@ Found = TypeVar("Found")
 Cut = Callable[[Resource, bytes], bytes]
 """A page of a list to what is kept of it."""
 Tell = Callable[[float], None]
-"""Is told how much is done, 0 to 1."""
+"""Hears how much is done, 0 to 1."""
 _WEIGHTS = MappingProxyType({PODS.plural: 10, "": len(READS) + 9})
 """How much of reading each kind is; of all together under the empty name."""
 
@@ -234,7 +234,7 @@ async def _history(client: KubeClient) -> list[Documents]:
 async def read_objects(client: KubeClient, cut: Cut = _read_fields, tell: Tell = _untold) -> Documents:
     """All kinds, as they are at one moment. Raises ApiError, and ClusterUnreachable for a kind that is not there.
 
-    `tell` is told how much is done, 0 to 1: pods are counted as ten kinds, as they take most of the time.
+    `tell` hears how much is done, 0 to 1: pods are counted as ten kinds, as they take most of the time.
     """
     reading = Reading(client, cut, tell=tell, weights=_WEIGHTS)
     found = [await reading.required(needed) for needed in _REQUIRED]

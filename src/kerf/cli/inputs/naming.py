@@ -66,8 +66,8 @@ def parsed(text: str, namespace: str | None) -> Wanted:
     if kind is None:
         raise click.UsageError(f"{text}: expected one of {', '.join(KINDS)}, then /NAME; got {kind_text!r}")
     if not rest:
-        told = f"{kind}/NAME or {kind} NAME; kubectl explain {kind} describes its fields"
-        raise click.UsageError(f"{text}: expected {told}")
+        forms = f"{kind}/NAME or {kind} NAME; kubectl explain {kind} describes its fields"
+        raise click.UsageError(f"{text}: expected {forms}")
     if not all(rest) or len(rest) not in (1, 2):
         raise click.UsageError(f"{text}: expected {kind}/NAME or {kind}/NAMESPACE/NAME")
     return Wanted(kind, rest[-1], rest[0] if len(rest) == 2 else namespace)

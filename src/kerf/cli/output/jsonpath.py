@@ -30,7 +30,7 @@ _COMPARED = {
 _MISSING = object()
 
 
-class Path:
+class FieldPath:
     """A path, read once and followed in many values."""
 
     def __init__(self, text: str, flag: str) -> None:
@@ -82,7 +82,7 @@ class Path:
             return _each
         condition = _FILTER.fullmatch(inside)
         if condition is not None:
-            return _kept(Path(condition[1], self._flag), condition[2], self._operand(condition[3], at))
+            return _kept(FieldPath(condition[1], self._flag), condition[2], self._operand(condition[3], at))
         cut = _SLICE.fullmatch(inside)
         if cut is not None:
             return _sliced(slice(*(int(part) if part else None for part in cut.groups())))
@@ -98,7 +98,7 @@ class Path:
         if text is None:
             return _MISSING
         if text.startswith("@"):
-            return Path(text, self._flag)
+            return FieldPath(text, self._flag)
         if _QUOTED.fullmatch(text):
             return text[1:-1]
         try:
@@ -164,12 +164,12 @@ def _sliced(cut: slice) -> _Step:
     return lambda values: [each for v in values if isinstance(v, list) for each in v[cut]]
 
 
-def _kept(path: Path, compared: str | None, operand: Any) -> _Step:
+def _kept(path: FieldPath, compared: str | None, operand: Any) -> _Step:
     def holds(value: Any) -> bool:
         left = path.found(value)
         if compared is None or not left:
             return bool(left) and compared is None
-        right = operand.found(value) if isinstance(operand, Path) else [operand]
+        right = operand.found(value) if isinstance(operand, FieldPath) else [operand]
         try:
             return bool(right) and bool(_COMPARED[compared](left[0], right[0]))
         except TypeError:
@@ -178,12 +178,12 @@ def _kept(path: Path, compared: str | None, operand: Any) -> _Step:
     return lambda values: [child for value in values for child in _children(value) if holds(child)]
 
 
-def relaxed(text: str, flag: str) -> Path:
+def relaxed(text: str, flag: str) -> FieldPath:
     """A path as kubectl takes it for columns and order: `node`, `.node`, `{node}` or `{.node}`. Raises InputError."""
     inner = text.strip()
     if inner.startswith("{") and inner.endswith("}"):
         inner = inner[1:-1].strip()
-    return Path(inner, flag)
+    return FieldPath(inner, flag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +191,12 @@ class _Part:
     """A part of a template: text, a path, or the begin (`path` and `end`) or the end of a range."""
 
     text: str = ""
-    path: Path | None = None
+    path: FieldPath | None = None
     end: int | None = None
     is_end: bool = False
 
 
-class Template:
+class FieldTemplate:
     """Text and paths in braces."""
 
     def __init__(self, text: str, flag: str) -> None:
@@ -216,9 +216,9 @@ class Template:
                 self._parts.append(_Part(is_end=True))
             elif piece.startswith("range "):
                 begun.append(len(self._parts))
-                self._parts.append(_Part(path=Path(piece.removeprefix("range ").strip(), flag)))
+                self._parts.append(_Part(path=FieldPath(piece.removeprefix("range ").strip(), flag)))
             else:
-                self._parts.append(_Part(path=Path(piece, flag)))
+                self._parts.append(_Part(path=FieldPath(piece, flag)))
         if begun:
             raise InputError(f"{flag}: expected an {{end}} for each {{range PATH}}")
 

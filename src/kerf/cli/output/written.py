@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kerf.cli.output.forms import COLUMNS, JSONPATH, items_of
-from kerf.cli.output.jsonpath import Path, Template, relaxed, text_of
+from kerf.cli.output.jsonpath import FieldPath, FieldTemplate, relaxed, text_of
 from kerf.errors import InputError, brief
 
 _Row = TypeVar("_Row")
@@ -13,14 +13,14 @@ _NONE = "<none>"
 
 def templated(output: str, data: Mapping[str, Any]) -> str:
     """The text of `jsonpath=TEMPLATE`, as kubectl without an end of line. Raises InputError."""
-    return Template(output.removeprefix(f"{JSONPATH}="), f"-o {JSONPATH}").of(dict(data))
+    return FieldTemplate(output.removeprefix(f"{JSONPATH}="), f"-o {JSONPATH}").of(dict(data))
 
 
 def columns(output: str, data: Mapping[str, Any]) -> tuple[list[str], list[tuple[str, ...]]]:
     """Headers and rows of `custom-columns=HEADER:PATH,...`. Raises InputError."""
     flag = f"-o {COLUMNS}"
     headers: list[str] = []
-    paths: list[Path] = []
+    paths: list[FieldPath] = []
     for part in _parts(output.removeprefix(f"{COLUMNS}=")):
         header, separator, path = part.partition(":")
         if not separator or not header or not path:

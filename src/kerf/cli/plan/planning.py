@@ -81,7 +81,7 @@ def show(flags: dict[str, Any]) -> int:
             found = tried(read.snapshot, read.market, options)
         emit(output, lambda: strategies_object(found), lambda: strategies_lines(found))
         return LOOK if any(each.decision.unserved for each in found) else DONE
-    with progress(f"planning {counted(len(read.snapshot.pending), 'pod')}") as meter:
+    with progress(f"planning {counted(len(read.snapshot.pending), 'pod')}", 1.75 * _about_s(read)) as meter:
         meter.guess(_DECIDED, _about_s(read))
         decision = decide(World(read.snapshot, read.market), options)
         watch.lap("plan_s")
