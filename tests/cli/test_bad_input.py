@@ -72,7 +72,7 @@ def test_a_request_above_its_limit_is_invalid() -> None:
     assert (3, {"invalid"}) == (done.returncode, {u["stage"] for u in done.data["unplaced"]})
 
 
-def test_an_unknown_instance_type_is_told_with_the_nearest() -> None:
+def test_an_unknown_instance_type_is_reported_with_the_nearest() -> None:
     """A slip in a pool's requirement is warned about, and each pod says that nothing is offered."""
     done = kerf("plan", "-f", "-", *files(WORKLOAD_000), stdin=POOL.replace("g5.2xlarge", "g5.2xlrge"))
 

@@ -34,7 +34,7 @@ def completed(*words: str) -> list[str]:
         (("plan", "-f", "exa"), [":0"]),
     ],
 )
-def test_kubectl_is_told_what_could_come_next(
+def test_kubectl_learns_what_could_come_next(
     words: tuple[str, ...], proposed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A line each, then cobra's directive: 4 no files, 0 files as well. Names are those of the files of -f."""

@@ -15,7 +15,7 @@ from tests.engine.buy.test_configuration_choice import pods as waiting
 from tests.sharing.nvidia.builders import A100, cut, mig_map, predicted
 
 
-def test_each_card_tells_its_holders() -> None:
+def test_each_card_shows_its_holders() -> None:
     """A card, what is used of it, and each pod's part."""
     lines = kerf("gpus", *files(CLUSTER)).stdout.splitlines()
 
@@ -48,7 +48,7 @@ def test_whole_cards_are_held_by_one_pod_each() -> None:
     ]
 
 
-def test_each_node_tells_stage_age_and_price() -> None:
+def test_each_node_shows_stage_age_and_price() -> None:
     """A claim without a node is shown in brackets."""
     lines = [line.split() for line in kerf("nodes", *files(CLUSTER)).stdout.splitlines()]
     bought = ["g5", "g5.xlarge", "on-demand", "us-east-1a"]

@@ -96,7 +96,7 @@ def test_json_as_kubectl_prints_it() -> None:
     assert ["NodePool", "NodePool"] == [each["kind"] for each in two.data["items"]]
 
 
-def test_an_unknown_type_is_told(tmp_path: Path) -> None:
+def test_an_unknown_type_is_reported(tmp_path: Path) -> None:
     """And one that another region sells is none of them."""
     text = BETA.replace(
         "[]", "[{key: node.kubernetes.io/instance-type, operator: In, values: [g99.xlarge, g5.xlarge]}]"

@@ -29,7 +29,7 @@ def test_what_has_changed_is_printed_and_nothing_else(cluster: Path) -> None:
         assert 130 == watch.interrupt()
 
 
-def test_an_error_is_told_once_and_tried_again(cluster: Path) -> None:
+def test_an_error_is_reported_once_and_tried_again(cluster: Path) -> None:
     """A file that cannot be read for a while ends nothing; once it can, all is printed again."""
     with watching("nodes", "-f", str(cluster)) as watch:
         watch.until("3 nodes")

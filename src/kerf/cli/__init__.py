@@ -1,1 +1,1 @@
-"""The command line: the only room that puts all others together, and that nobody imports."""
+"""The command line: the only room that puts all others together, and that no room imports."""

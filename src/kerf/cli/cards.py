@@ -1,7 +1,7 @@
 """Which pod holds what of which physical GPU.
 
 The model keeps sums for each card. Who holds what is found by asking the sharing family again, one pod after the other
-in the order in which the state did, so that the parts add up to the sums.
+in the order in which the state did, so the parts add up to the sums.
 """
 
 from collections.abc import Iterator

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class SystemClock:
-    """`kerf.ports.Clock` on the running loop; `now_s` tells the seconds since the epoch.
+    """`kerf.ports.Clock` on the running loop; `now_s` is the seconds since the epoch.
 
     Timers run on the monotonic clock: a clock that is set does not fire them.
     """

@@ -1,4 +1,4 @@
-"""`kerf completion`, and what kubectl asks when somebody presses Tab after `kubectl kerf`.
+"""`kerf completion`, and what kubectl asks when the user presses Tab after `kubectl kerf`.
 
 The shells ask the program itself, by a variable, what could come next. kubectl asks another program, which must lie on
 the PATH under the name `kubectl_complete-kerf`, with the words so far as arguments; it wants one proposal a line and a

@@ -227,7 +227,7 @@ def write_dump(out: TextIO, output: str, header: ClusterDump, objects: Iterable[
     encode = msgspec.json.encode
     if output == "yaml":
         for raw in (cluster_dump_object(header), *objects):
-            # Read back from JSON, so that equal lists are not written as one list and references to it.
+            # Read back from JSON, so equal lists are not written as one list and references to it.
             yaml.safe_dump(msgspec.json.decode(encode(raw)), out, sort_keys=False, allow_unicode=True, width=10_000,
                            explicit_start=True)  # fmt: skip
         # Without it a file that lacks half of its documents looks whole.

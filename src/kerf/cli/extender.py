@@ -1,7 +1,7 @@
 """What `kerf hami-extender` does: it answers as HAMi's scheduler extender and webhook, beside a real kube-scheduler.
 
 HAMi itself cannot be had everywhere, and where it can it needs nodes with cards. This one decides as HAMi does (its
-recorded verdicts are its tests), so that a plan can be tried against a scheduler that does not know Kerf.
+recorded verdicts are its tests), so a plan can be tried against a scheduler that does not know Kerf.
 """
 
 import asyncio
@@ -83,7 +83,7 @@ class KubeHamiApi:
 
 @dataclass(frozen=True, slots=True)
 class _Service:
-    """Where and how to serve, and the file that is told the URL."""
+    """Where and how to serve, and the file that gets the URL."""
 
     host: str
     port: int
@@ -112,7 +112,7 @@ class _Service:
     def _tell(self, url: str) -> None:
         logger("hami").info("serving", url=url)
         if self.url_file is not None:
-            # In one step, so that whoever waits for the file never reads half of it.
+            # In one step, so no reader gets half of the file.
             half = Path(f"{self.url_file}.{os.getpid()}")
             half.write_text(f"{url}\n", encoding="utf-8")
             half.replace(self.url_file)

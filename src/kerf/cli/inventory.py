@@ -71,7 +71,7 @@ def _card_object(node: ClusterNode, card: Card) -> Json:
 
 
 def card_object(card: Card) -> Json:
-    """A card with what is used of it and its holders; `memoryMiB` 0 where nobody says."""
+    """A card with what is used of it and its holders; `memoryMiB` 0 where it is unknown."""
     device = card.device
     return {
         "index": device.index,

@@ -59,7 +59,7 @@ class Installation:
         return {"app.kubernetes.io/name": "kerf", "app.kubernetes.io/instance": self.name}
 
     def metadata(self) -> Object:
-        """Name, namespace and labels, made anew so that YAML has no aliases."""
+        """Name, namespace and labels, made again so that YAML has no aliases."""
         return {"name": self.name, "namespace": self.namespace, "labels": self.labels}
 
 
@@ -118,7 +118,7 @@ def _read_version(_context: click.Context, parameter: click.Parameter, value: st
     callback=_read_version,
     help="Of the cluster. Below 1.36 without what such a server does not know.",
 )
-@click.option("--dry-run", "is_dry_run", is_flag=True, help="Kerf plans and tells, may read and acts never.")
+@click.option("--dry-run", "is_dry_run", is_flag=True, help="Kerf plans and reports; it may read and never acts.")
 @click.option("-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True)
 @click.argument("run_flags", nargs=-1, metavar="[-- FLAGS OF kerf run]")
 def manifests(
@@ -316,7 +316,7 @@ def _check_run_flags(given: Sequence[str]) -> dict[str, Any]:
 
 
 def _written(texts: Sequence[str], objects: Sequence[Object], output: str) -> str:
-    """CRDs keep their comments in YAML; the Namespace comes first, because all else may lie in it."""
+    """CRDs keep their comments in YAML; the Namespace comes first, because all else may be in it."""
     import yaml
 
     first = sum(each["kind"] == "Namespace" for each in objects)

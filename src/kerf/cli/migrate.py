@@ -42,7 +42,7 @@ from kerf.cli.proposals import a_file
 def migrate(files: tuple[str, ...], **flags: Any) -> int:
     """Retired kinds (Provisioner, AWSNodeTemplate, v1beta1) to those of today, with a report.
 
-    Of files other kinds pass as they are, but for names of Karpenter's that have changed. Without -f the cluster is
+    Of files other kinds pass as they are, except for names of Karpenter's that have changed. Without -f the cluster is
     read: its retired objects, and the workloads in which such a name stands. Exit code 0 when nothing needs a look, 3
     when something was not kept, is doubtful, or has to be filled in.
     """

@@ -1,6 +1,6 @@
 """What `kerf migrate` does: retired kinds of Karpenter to today's, and what became of every field.
 
-The manifests go to standard output, so that they can be piped into kubectl; the report is for a person, on standard
+The manifests go to standard output, so they can be piped into kubectl; the report is for a person, on standard
 error, and for a program in a file.
 """
 

@@ -15,7 +15,7 @@ from kerf.model.plan import Patch
 from kerf.model.printable import printable
 
 _IN_PLACE = ("NodePool", "Deployment", "StatefulSet", "ReplicaSet", "CronJob")
-"""Kinds whose change takes effect; a Pod and a Job's template cannot be changed, only made anew."""
+"""Kinds whose change takes effect; a Pod and a Job's template cannot be changed, only made again."""
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], indent: str = "") -> list[str]:
@@ -88,7 +88,7 @@ def _encoded(data: Mapping[str, Any]) -> str:
 
 
 def _yaml(encoded: str) -> str:
-    # Read back from JSON, so that equal lists are not written as one list and references to it.
+    # Read back from JSON, so equal lists are not written as one list and references to it.
     written: str = yaml.safe_dump(json.loads(encoded), sort_keys=False, allow_unicode=True, width=10_000)
     return written
 

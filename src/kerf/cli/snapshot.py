@@ -26,7 +26,7 @@ from kerf.cli.inputs.options import source_options
 @source_options
 @leader_options
 @click.option("-o", "--output", type=click.Choice(("json", "yaml")), default="json", show_default=True)
-@click.option("--full", "is_full", is_flag=True, help="Whole objects, but for what no dump has.")
+@click.option("--full", "is_full", is_flag=True, help="Whole objects, except for what no dump has.")
 def snapshot(output: str, is_full: bool, **flags: Any) -> int:
     """All that a decision rests on, as one file: to plan again elsewhere, to edit, to send.
 

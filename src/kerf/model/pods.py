@@ -317,7 +317,7 @@ class Pod:
 
     @cached_property
     def queue_order(self) -> tuple[int, int, float, str, tuple[tuple[int, str | int], ...]]:
-        """Sort key of the order in which kube-scheduler takes pods: priority, then age; equal ages by name, so that it
+        """Sort key of the order in which kube-scheduler takes pods: priority, then age; equal ages by name, so it
         is stable.
 
         Before that comes what only Kerf's own queue knows: the priority of the window that is open for a pod. A

@@ -251,7 +251,7 @@ def series(*values: float | str, **labels: str) -> Json:
     return {"metric": {"pod": "web-5d9-zzzzz", "container": "main", **labels}, "values": points}
 
 
-def test_prometheus_tells_of_pods_that_are_gone(kerf: Kerf, tmp_path: Path) -> None:
+def test_prometheus_shows_pods_that_are_gone(kerf: Kerf, tmp_path: Path) -> None:
     """Cores become milli; what is no number, or negative, is left out; only pods of that name are asked for."""
     answers = {
         "container_cpu_usage_seconds_total": [series(0.1, 0.2, "NaN", "+Inf", -1)],

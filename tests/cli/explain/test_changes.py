@@ -40,7 +40,7 @@ def test_a_node_above_its_cap_goes_and_its_pool_names_what_comes() -> None:
     assert "  launch-0 takes 1 pod of node dear, which then goes" in pool.lines
 
 
-def test_a_node_that_is_labelled_anew_is_told_on_its_pods_and_its_pool() -> None:
+def test_a_node_with_new_labels_is_shown_on_its_pods_and_its_pool() -> None:
     """Why there is no launch."""
     waiting, node = pods({"mig-3g.20gb": 1}), relabelling.cut_node()
     maps = (config_map(), relabelling.MIXED)

@@ -55,7 +55,7 @@ def test_a_pod_without_a_place_has_every_near_miss() -> None:
     assert "hint: allow instance type g6e.xlarge (1.861 USD/h)" in done.stdout
 
 
-def test_a_pod_that_gets_a_node_is_told_its_card() -> None:
+def test_a_pod_that_gets_a_node_is_shown_its_card() -> None:
     """The launch, why it is bought, and the slice."""
     done = kerf("explain", "pod", "gpu-inference-1", *files(POOL_003, WORKLOAD_003), *THREE)
 
@@ -64,7 +64,7 @@ def test_a_pod_that_gets_a_node_is_told_its_card() -> None:
     assert "  GPU 0: 1000 MiB and 50 cores for container inference\n" in done.stdout
 
 
-def test_a_running_pod_is_told_what_it_holds() -> None:
+def test_a_running_pod_is_shown_what_it_holds() -> None:
     """Node and share of each card, by HAMi's record on the pod."""
     item = explained("pod/chat-0")
 
@@ -118,7 +118,7 @@ def test_a_claim_says_what_it_waits_for_and_until_when() -> None:
     } == item["missing"]
 
 
-def test_a_pool_tells_limits_use_and_prices() -> None:
+def test_a_pool_shows_limits_use_and_prices() -> None:
     """What is in use, what the plan adds, and each type with its price."""
     item = explained("nodepool/gpu-pool-1", paths=(POOL_000, WORKLOAD_000))
 

@@ -28,7 +28,7 @@ def test_25_pods_without_requests_on_one_busy_node() -> None:
         assert told in done.stdout
 
 
-def test_the_node_tells_that_it_is_overloaded_and_by_whom() -> None:
+def test_the_node_says_that_it_is_overloaded_and_by_whom() -> None:
     """And says nothing of it where its use is not known."""
     told = kerf("explain", "node/ip-10-0-0-1", *PILE).stdout
     item = kerf("explain", "node/ip-10-0-0-1", *PILE, "-o", "json").data["items"][0]
@@ -70,7 +70,7 @@ def test_the_settings_of_the_orchestrator_are_named() -> None:
     assert ["m5.xlarge"] == [node["instanceType"] for node in item["nodes"]]
 
 
-def test_limits_and_largest_type_of_the_pools_are_told() -> None:
+def test_limits_and_largest_type_of_the_pools_are_shown() -> None:
     """002-8, 002-9: what a pool still allows, and how large its nodes get."""
     [pool] = kerf(*JOB, *PILE, "-o", "json").data["items"][0]["nodePools"]
 
@@ -100,7 +100,7 @@ def test_a_selector_sums_up_its_pods() -> None:
     assert "what they use is not known" in text
 
 
-def test_pods_that_wait_are_told_as_before() -> None:
+def test_pods_that_wait_are_shown_as_before() -> None:
     """002-7: what keeps them from a pool; nothing is said of who runs."""
     done = kerf("explain", "job/dagster-run", "-n", "data", *files("examples/002-batch"))
 

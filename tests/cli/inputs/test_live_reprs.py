@@ -156,7 +156,7 @@ def all_large() -> list[type[Large]]:
 
 
 @pytest.mark.parametrize("kind", all_large(), ids=lambda kind: kind.__name__)
-def test_a_large_value_tells_how_much_it_holds(kind: type[Large]) -> None:
+def test_a_large_value_says_how_much_it_holds(kind: type[Large]) -> None:
     """Whatever is in its fields, and never that."""
     value = object.__new__(kind)
     assert is_dataclass(kind)

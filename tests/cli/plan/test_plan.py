@@ -59,7 +59,7 @@ def test_json_has_the_keys_of_the_reference_in_their_order() -> None:
     assert {"paid": 2, "allocated": 1.5, "kerf": 0.25} == data["gpus"]
 
 
-def test_a_launch_tells_each_slice_under_its_card() -> None:
+def test_a_launch_shows_each_slice_under_its_card() -> None:
     """003: two pods on one card, each with container, memory and cores."""
     data = kerf("plan", *files(POOL_003, WORKLOAD_003), *THREE, "-o", "json").data
     (card,) = data["launches"][0]["devices"]

@@ -14,7 +14,7 @@ def series(name: str) -> dict[tuple[str, ...], float]:
     return {tuple(value for _, value in sorted(s.labels.items())): s.value for samples in found for s in samples}
 
 
-def test_cards_and_pods_are_told_with_their_shares() -> None:
+def test_cards_and_pods_are_shown_with_their_shares() -> None:
     """Two slices on one card, of 8000 and 4000 of 22888 MiB and less of its cores; the other card is idle."""
     snapshot = read_input(Source((str(ROOT / CLUSTER),))).snapshot
     measure_gpus(snapshot)

@@ -188,7 +188,7 @@ def test_an_exec_plugin_that_fails_is_no_nameless_user(tmp_path: Path, command: 
     assert text.startswith(f"kubeconfig {path}: {told}")
 
 
-def test_nobody_at_the_address(tmp_path: Path) -> None:
+def test_no_server_at_the_address(tmp_path: Path) -> None:
     """The address, and what the system says."""
     path = kubeconfig(tmp_path, "https://127.0.0.1:1")
 

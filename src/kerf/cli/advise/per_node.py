@@ -113,7 +113,7 @@ def _lines(found: Sequence[Division], currency: str) -> Iterator[str]:
         headers = ("NODEPOOL", "TYPE", f"{currency}/H", "EACH MAY ASK", "HOLDS", "MACHINE/N FITS")
         yield from table(headers, map(_row, found[:_MOST_ROWS]))
         if len(found) > _MOST_ROWS:
-            yield f"and {counted(len(found) - _MOST_ROWS, 'dearer type')}"
+            yield f"and {counted(len(found) - _MOST_ROWS, 'more expensive type')}"
 
 
 def _row(division: Division) -> tuple[str, ...]:

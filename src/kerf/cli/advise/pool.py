@@ -79,7 +79,7 @@ def _limit_object(limit: LimitReview) -> Json:
         "requested": text(limit.requested),
         "measured": text(limit.measured),
         "filledCheapest": filled(limit.cheapest),
-        "filledDearest": filled(limit.dearest),
+        "filledDearest": filled(limit.most_expensive),
     }
 
 
@@ -99,7 +99,7 @@ def _limit_row(limit: LimitReview) -> tuple[str, ...]:
         return "-" if amount is None else quantity_text(limit.resource, amount)
 
     cells = [text(each) for each in (limit.limit, limit.used, limit.planned, limit.requested, limit.measured)]
-    ends = [each for each in (limit.cheapest, limit.dearest) if each is not None]
+    ends = [each for each in (limit.cheapest, limit.most_expensive) if each is not None]
     distinct = list(dict.fromkeys(ends))
     prices = " to ".join(price_text(each.price_micro) for each in distinct) or "-"
     return (limit.resource, *cells, prices, " to ".join(f"{e.nodes} x {e.instance_type}" for e in distinct) or "-")
@@ -133,11 +133,11 @@ def _limit_advice(limit: LimitReview, currency: str, *, is_open: bool) -> Iterat
             f"limit {limit.resource} {at} is reached: {peak} in use or planned, and one more node counts {a_node}; "
             "pods that need one wait"
         )
-    elif is_open and limit.peak * _FAR <= limit.limit and limit.dearest is not None:
-        cost = price_text(limit.dearest.price_micro)
+    elif is_open and limit.peak * _FAR <= limit.limit and limit.most_expensive is not None:
+        cost = price_text(limit.most_expensive.price_micro)
         yield (
-            f"limit {limit.resource} {at} is far: {peak} in use or planned; filled with {limit.dearest.instance_type} "
-            f"it would cost {cost} {currency}/h"
+            f"limit {limit.resource} {at} is far: {peak} in use or planned; filled with "
+            f"{limit.most_expensive.instance_type} it would cost {cost} {currency}/h"
         )
 
 

@@ -32,11 +32,11 @@ _MOST_CROWDS = 3
 
 
 def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanation:
-    """A Node or a NodeClaim; both are told with all that is known of the pair."""
+    """A Node or a NodeClaim; both are shown with all that is known of the pair."""
     read = answers.read
     future, load = prospect(node, answers.fates), load_of(node, read.usage)
     coming = [placement.pod.pod for placement in answers.plan.placements if placement.node == node.name]
-    dear = excess(node, read.snapshot.pool(pool_of(node)), read.world.supply)
+    over_cap = excess(node, read.snapshot.pool(pool_of(node)), read.world.supply)
     name = node.claim.name if kind == "NodeClaim" and node.claim is not None else node.name
     data: Json = {
         "kind": kind,
@@ -48,7 +48,7 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
         "capacityType": node.labels.get(CAPACITY_TYPE, ""),
         "zone": node.labels.get(ZONE, ""),
         "perHour": price_number(present_price(node, read.world.supply)),
-        "priceCap": None if dear is None else cause_text(dear),
+        "priceCap": None if over_cap is None else cause_text(over_cap),
         "stage": stage_of(node),
         "missing": _missing(node, read),
         "conditions": _conditions(node),
@@ -118,10 +118,10 @@ def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect,
     age = age_text(read.snapshot.taken_at_s - created_s(node))
     yield f"{title}: {stage_of(node)}, {future.verdict}"
     yield f"  NodePool {pool_of(node) or 'none'}, {', '.join(labels) or 'type unknown'}, {price}, {age} old"
-    dear = excess(node, read.snapshot.pool(pool_of(node)), read.world.supply)
-    if dear is not None:
+    over_cap = excess(node, read.snapshot.pool(pool_of(node)), read.world.supply)
+    if over_cap is not None:
         kept = "this one is kept until its pods have a cheaper place"
-        yield f"  {cause_text(dear)}: no further node is bought at it, and {kept}"
+        yield f"  {cause_text(over_cap)}: no further node is bought at it, and {kept}"
     condition = missing(node, read.snapshot)
     if condition is not None:
         since = f" since {instant_text(condition.since_s)}" if condition.since_s else ""

@@ -21,7 +21,7 @@ from kerf.model.quantities import NOTHING, quantity_text
 from kerf.model.times import duration_text
 
 _MOST_TYPES = 10
-_MOST_DEAR = 3
+_MOST_OVER_CAP = 3
 
 
 @dataclass(frozen=True)
@@ -162,9 +162,9 @@ def _lines(asked: _Pool) -> Iterator[str]:
         yield from table(("LIMIT", "AT", "USED", "PLANNED"), rows, indent="  ")
     yield ""
     yield from _type_lines(asked)
-    for offered in asked.over_price_cap[:_MOST_DEAR]:
+    for offered in asked.over_price_cap[:_MOST_OVER_CAP]:
         yield f"  {offered.kind.name}: {_excess(offered)}"
-    more = len(asked.over_price_cap) - _MOST_DEAR
+    more = len(asked.over_price_cap) - _MOST_OVER_CAP
     if more > 0:
         yield f"  and {counted(more, 'type')} above the cap"
 
@@ -197,4 +197,4 @@ def _type_lines(asked: _Pool) -> Iterator[str]:
     yield from table(("TYPE", "CAPACITY", "ZONE", f"{asked.read.market.currency}/H", "GPUS"), rows, indent="  ")
     more = len(asked.offered_types) - len(shown)
     if more:
-        yield f"  and {counted(more, 'dearer type')}"
+        yield f"  and {counted(more, 'type over the cap')}"

@@ -249,7 +249,7 @@ def _opening_text(opening: Opening) -> str:
 
 
 def _knobs(pods: Sequence[Pod]) -> Iterator[str]:
-    """How to let fewer run at once, where somebody else than Kubernetes starts them."""
+    """How to let fewer run at once, where another orchestrator than Kubernetes starts them."""
     for batch in batches(pods):
         if batch.pods < _MANY:
             continue

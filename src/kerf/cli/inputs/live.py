@@ -1,7 +1,7 @@
-"""The objects of a live cluster as documents, so that every command reads a cluster exactly as it reads a dump of it.
+"""The objects of a live cluster as documents, so every command reads a cluster exactly as it reads a dump of it.
 
 Some thirty kinds are read one after the other while the cluster goes on: a claim read after its node would name a node
-that nobody has seen, and a node would be planned twice. So all kinds are asked for as they were at one version, the one
+that is not seen, and a node would be planned twice. So all kinds are asked for as they were at one version, the one
 of the first answer, which is one moment because a server has one count of versions for all its objects.
 
 An ordinary reader of a cluster may not see everything. What a plan cannot do without is an error that names the missing
@@ -159,7 +159,7 @@ class ServedGroups(msgspec.Struct):
 class Cluster(Large):
     """What was read of a cluster, and the namespace in which a name without one is looked for first.
 
-    `usage_problem` says why there is no usage in it; empty where there is, or where nobody asked for it.
+    `usage_problem` says why there is no usage in it; empty where there is, or where it was not asked for.
     """
 
     documents: Documents
@@ -240,7 +240,7 @@ async def read_objects(client: KubeClient, cut: Cut = _read_fields, tell: Tell =
     found = [await reading.required(needed) for needed in _REQUIRED]
     found += [await reading.optional(each) for each in (*_CLAIMS, *_REFINING, *_SHARING)]
     served = await reading.served()
-    # A server looks at the role first, so that a vendor whose kinds are not even there would seem to be forbidden.
+    # A server looks at the role first, so a vendor whose kinds are not even there would seem to be forbidden.
     found += [await reading.optional(each) for each in _OF_OTHERS if served.has(each.resource)]
     if served.has(PROVISIONING_REQUESTS) or served.has(CAPACITY_BUFFERS):
         # Nothing else of what Kerf reads names one, and `view` does not show them.
@@ -324,7 +324,7 @@ class Reading:
             reading = asyncio.to_thread(self._parsed, wanted, page)
             if not head.continue_:
                 return Documents.joined((*pages, await reading))
-            # Where it goes on says of which version as well, and may not be told twice.
+            # Where it goes on says of which version as well, and may not be given twice.
             params = {name: value for name, value in params.items() if not name.startswith("resourceVersion")}
             params["continue"] = head.continue_
             page, read = await asyncio.gather(self._client.call(wanted, params=params), reading)

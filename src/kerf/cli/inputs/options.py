@@ -48,7 +48,7 @@ _CLUSTER = (
 
 
 def input_options(command: _Command) -> _Command:
-    """The flags by which every command is told what to look at; they arrive as one `Source`."""
+    """The flags that say what every command looks at; they arrive as one `Source`."""
     more = click.option(
         "--replicas", multiple=True, metavar="KIND/NS/NAME=N", help="Plan as if a workload had N replicas."
     )

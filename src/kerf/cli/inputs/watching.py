@@ -24,7 +24,7 @@ _UNITS_S = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0
 
 
 def watch(look: Callable[[], object]) -> None:
-    """Look until Ctrl-C. What fails at first ends it; later on it is told, and tried again."""
+    """Look until Ctrl-C. What fails at first ends it; later on it is reported, and tried again."""
     shown = noted = ""
     has_printed, looked_s = False, time.monotonic()
     while True:

@@ -36,7 +36,7 @@ from kerf.lint.findings import Severity
     show_default=True,
     help="Only findings that are at least so bad.",
 )
-@click.option("--fix", is_flag=True, help="Write what can be mended safely into the files.")
+@click.option("--fix", is_flag=True, help="Write what can be fixed safely into the files.")
 @click.option("--diff", is_flag=True, help="Show what --fix would write, and write nothing.")
 @click.option("--explain", metavar="CODE", help="What a rule says, and why.")
 @click.option("--catalog", metavar="CATALOG", shell_complete=a_file, help="As of kerf plan.")

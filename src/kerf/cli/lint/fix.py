@@ -1,4 +1,4 @@
-"""Mended files: written whole or not at all, and shown as a difference."""
+"""Fixed files: written whole or not at all, and shown as a difference."""
 
 import contextlib
 import difflib

@@ -43,15 +43,15 @@ def show(flags: dict[str, Any]) -> int:
         documents, texts = _read(files, flags)
         linted = _look(documents, texts, codes, flags)
     if flags["fix"] or flags["diff"]:
-        mended = _mended(linted, texts, codes, flags)
-        changed = {name: text for name, text in mended.items() if text != texts[name]}
+        fixed = _fixed(linted, texts, codes, flags)
+        changed = {name: text for name, text in fixed.items() if text != texts[name]}
         if flags["diff"]:
             for name, text in changed.items():
                 echo(difference(name, texts[name], text), nl=False)
             return _ended(linted, is_clean=not changed)
         for name, text in changed.items():
             write(Path(name), text)
-        echo(f"note: {counted(len(changed), 'file')} mended", err=True)
+        echo(f"note: {counted(len(changed), 'file')} fixed", err=True)
         documents, texts = _read(files, flags)
         linted = _look(documents, texts, codes, flags)
     if linted.passed_over:
@@ -70,7 +70,7 @@ def _explain(code: str) -> int:
     if rule is None:
         echo(f"error: --explain {code}: expected one of {', '.join(rules())}", err=True)
         return USAGE
-    fix = ", --fix mends it" if rule.is_fixable else ""
+    fix = ", --fix corrects it" if rule.is_fixable else ""
     echo(f"{rule.code} {rule.name} ({rule.severity.value}{fix})\n\n{rule.text}")
     return DONE
 
@@ -136,9 +136,7 @@ def _look(documents: Documents, texts: Mapping[str, str], codes: frozenset[str],
     )
 
 
-def _mended(
-    linted: Linted, texts: Mapping[str, str], codes: frozenset[str], flags: Mapping[str, Any]
-) -> dict[str, str]:
+def _fixed(linted: Linted, texts: Mapping[str, str], codes: frozenset[str], flags: Mapping[str, Any]) -> dict[str, str]:
     """The texts with every fix, and fixes of what was fixed, until nothing changes."""
     now = dict(texts)
     for _ in range(_MOST_PASSES):

@@ -113,7 +113,7 @@ def cards_number(ten_thousandths: int) -> float | int:
 
 
 def _whole(number: float) -> float | int:
-    """0 and not 0.0, so that the same value is always the same text."""
+    """0 and not 0.0, so the same value is always the same text."""
     return int(number) if number == int(number) else number
 
 

@@ -143,7 +143,7 @@ def _compare(read: ReadInput, options: Options, flags: dict[str, Any]) -> int:
     with progress(f"planning {counted(len(pending), 'pod')}", (1 + len(flags["compare"])) * _about_s(read)):
         variants = compared(read.world, options, flags["compare"])
     if not pending:
-        echo(f"note: no pod of the {read.place} waits for a node, so that there is nothing to compare", err=True)
+        echo(f"note: no pod of the {read.place} waits for a node, so there is nothing to compare", err=True)
         running = sum(1 for pod in read.pods if pod.node_name and not pod.is_ended and not pod.is_daemon)
         if running:
             running_text = f"{counted(running, 'pod')} of it {'has' if running == 1 else 'have'} a node"

@@ -1,6 +1,6 @@
 """A Plan as text: what is bought and removed and why, the cost, and every pod that has no place.
 
-Rows that say the same of several nodes become one, so that a plan of a thousand nodes can be read.
+Rows that say the same of several nodes become one, so a plan of a thousand nodes can be read.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,6 @@
-"""`kerf run`: the flags, variables and file by which the controllers in a cluster are told what to do.
+"""`kerf run`: the flags, variables and file that say what the controllers in a cluster do.
 
-A mistake here starts as a typing error and ends as a cluster that nobody scales, so nothing is guessed: what is unknown
+A mistake here starts as a typing error and ends as a cluster that is not scaled, so nothing is guessed: what is unknown
 or does not fit is refused before anything is asked of the cluster, by the name under which it was given.
 
 Only its flags are here. What checks and runs is imported where it is needed: help, completion and wrong usage do not

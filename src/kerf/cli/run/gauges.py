@@ -1,6 +1,6 @@
 """Who holds how much of which GPU, as gauges: worked out when Prometheus asks, and kept nowhere.
 
-A pod that has gone must leave no series behind, so all of them are set anew each time.
+A pod that has gone must leave no series behind, so all of them are set again each time.
 """
 
 from dataclasses import replace

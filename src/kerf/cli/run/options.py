@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What `kerf run` is told besides the settings of the controllers."""
+    """What `kerf run` is given besides the settings of the controllers."""
 
     kubeconfig: str | None
     context: str | None

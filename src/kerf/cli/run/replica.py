@@ -3,7 +3,7 @@ nothing is put together anywhere else.
 
 Every replica reads the cluster all the time; the one that holds the Lease acts, and one that loses it goes on as a
 follower, so neither an API server that restarts nor a frozen process needs an operator to start it again. Whether it
-acts for real or as a dry run is decided again whenever Karpenter's own Lease says that somebody else owns the same
+acts for real or as a dry run is decided again whenever Karpenter's own Lease says that another controller owns the same
 objects.
 """
 
@@ -253,7 +253,7 @@ class Replica:
         except ApiError as error:
             logger("kerf").info("Karpenter's lease cannot be read", error=str(error))
             return
-        # It is the first answer, or another than before; that nobody is there at first is no news.
+        # It is the first answer, or another than before; that no other is there at first is no news.
         is_news = holder != (self._karpenter or "")
         self._karpenter = holder
         if is_news and self._options.managed_selector:

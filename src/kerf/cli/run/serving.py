@@ -1,6 +1,6 @@
 """`/healthz`, `/readyz`, `/metrics`, `/debug/decisions`: what a kubelet, Prometheus and people ask of a running Kerf.
 
-Readiness tells the truth about what Kerf sees: a replica whose watches are silent decides on a past cluster, although
+Readiness says what Kerf really sees: a replica whose watches are silent decides on a past cluster, although
 its process is in the best of health.
 """
 

@@ -34,7 +34,7 @@ class Arrivals:
     """One for each run; `comes` are the pods of the trace in the order in which they come.
 
     `came` of them are there or were, `again` came another time, and `ended` have run to their end. `restart_s` is what
-    a pod that comes again loses of its time; None where it begins anew.
+    a pod that comes again loses of its time; None where it begins again.
     """
 
     def __init__(

@@ -39,7 +39,7 @@ def test_a_limit_is_worth_what_it_costs_when_filled() -> None:
     [limit] = review({"cpu": 10}).limits
 
     assert Filled("t3.tiny", 10, 200_000) == limit.cheapest
-    assert Filled("g5.xlarge", 2, 2_012_000) == limit.dearest
+    assert Filled("g5.xlarge", 2, 2_012_000) == limit.most_expensive
 
 
 def test_a_limit_is_reached_when_not_even_the_smallest_node_is_allowed() -> None:

@@ -37,7 +37,7 @@ class LimitReview:
 
     `requested` is what pods on these nodes ask and those that wait, and `measured` what the nodes were seen to use of
     it; None where it is nothing that pods ask, or nothing is known. `a_node` is the least that one more node counts.
-    `cheapest` and `dearest` are the pool filled up to this limit alone with one type; None where no type counts
+    `cheapest` and `most_expensive` are the pool filled up to this limit alone with one type; None where no type counts
     against it.
     """
 
@@ -49,7 +49,7 @@ class LimitReview:
     measured: int | None
     a_node: int
     cheapest: Filled | None
-    dearest: Filled | None
+    most_expensive: Filled | None
 
     @property
     def peak(self) -> int:
