@@ -126,7 +126,7 @@ def test_fix_writes_what_diff_shows(unquoted: Path) -> None:
 
     written = kerf("lint", str(link), "--fix")
     assert 0 == written.returncode, written.stdout
-    assert "note: 1 file mended\n" == written.stderr
+    assert "note: 1 file fixed\n" == written.stderr
     assert before.replace("gpu: on", 'gpu: "on"') == unquoted.read_text(encoding="utf-8")
     assert link.is_symlink()
     assert 0o640 == unquoted.stat().st_mode & 0o777
