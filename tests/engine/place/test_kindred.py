@@ -225,6 +225,25 @@ def test_nodes_are_bought_for_each_tenant_by_itself(key: str, most: int) -> None
     assert [] == judging.wrong(made.launches, sorted((p for p in pods if p.key in bought), key=queue_order), MARKET)
 
 
+@pytest.mark.parametrize("operator", ["NotIn", "In"])
+@pytest.mark.parametrize("skew", [1, 3])
+@pytest.mark.parametrize("are_alike", [True, False], ids=["of one size", "of many sizes"])
+def test_nodes_are_bought_for_pods_that_are_spread_over_them(operator: str, skew: int, *, are_alike: bool) -> None:
+    """Each counts the pods of other tenants, or those of one tenant and its own; no pod comes to one too many."""
+    pods = []
+    for n in range(2 * MANY):
+        labels = {"tenant": f"t{n % MANY // 2}"}
+        named = [labels["tenant"]] if operator == "NotIn" else [labels["tenant"], "t0"]
+        even = (TopologySpreadConstraint(HOSTNAME, skew, Requirements([Requirement.of("tenant", operator, named)])),)
+        cpu = "100m" if are_alike else f"{100 + n}m"
+        pods.append(a_pod(f"p{n:03}", cpu=cpu, labels=labels, spread=even if n % 5 else ()))
+
+    made = decide(World(a_snapshot(pools=[a_pool()], pods=pods), MARKET), Options(with_bound=False))
+
+    assert () == made.refusals
+    assert [] == judging.wrong(made.launches, sorted(pods, key=queue_order), MARKET)
+
+
 def related(draw: Random, number: int, kind: str, key: str, form: int) -> dict[str, Any]:
     """What a pod asks of nearly all others, or of those of a large tenant and its own."""
     own = draw.choice((f"t{number}", f"t{number}", f"t{draw.randrange(3)}"))

@@ -453,7 +453,7 @@ class TopologyLedger:
         if (kind, _Part.OWN, reaches) not in self._by_question:
             partings = [reach.parted(self._common) for reach in reaches]
             whole = tuple([each.whole for each in partings])
-            if whole != reaches and (kind[0] == "presence" or kind[-1] not in (HOSTNAME, (HOSTNAME,))):
+            if whole != reaches and not (kind[0] == "company" and HOSTNAME in cast(tuple[str, ...], kind[-1])):
                 self._alone[kind, whole] += 1
                 if self._alone[kind, whole] > FEW:
                     less, more = (
