@@ -265,7 +265,8 @@ def labels(pods: int = 1_000, types: int = 16) -> Figures:
 
 def strangers(pods: int = 1_600, pairs: int = 2_000, types: int = 16) -> Figures:
     """A plan for pods of which each keeps off all others: on nodes, and in zones, where few get a place; with words,
-    in which each has its reason. And one for pairs of pods that must share a node."""
+    in which each has its reason. Then for pods that are spread with all others, or near them, or would rather be
+    near or away. And one for pairs of pods that must share a node."""
     market = diverse.types(types)
 
     def planned(snapshot: ClusterSnapshot) -> None:
@@ -275,6 +276,11 @@ def strangers(pods: int = 1_600, pairs: int = 2_000, types: int = 16) -> Figures
         ("strangers", clusters.strangers, pods),
         ("strangers_zonal", partial(clusters.strangers, key=ZONE), pods),
         ("strange_namespaces", clusters.strange_namespaces, pods),
+        ("strangers_spread", partial(clusters.beside_strangers, asked="spread"), pods),
+        ("strangers_even", partial(clusters.beside_strangers, asked="even"), pods),
+        ("strangers_near", partial(clusters.beside_strangers, asked="near"), pods),
+        ("strangers_rather_near", partial(clusters.beside_strangers, asked="rather_near"), pods),
+        ("strangers_rather_away", partial(clusters.beside_strangers, asked="rather_away"), pods),
         ("couples", clusters.couples, pairs),
     )
     for name, made, count in sets:

@@ -129,6 +129,24 @@ def strangers(pods: int, key: str = HOSTNAME) -> ClusterSnapshot:
     return a_snapshot(pools=[a_pool()], pods=waiting)
 
 
+def beside_strangers(pods: int, asked: str) -> ClusterSnapshot:
+    """Pods that are spread over zones or nodes (even) with all but their own label, or must or would rather be in a
+    zone with one of these, or away from them. One pod asks nothing, and so may come first."""
+    waiting = [a_pod("first", cpu="10m", labels={"own": "first"}, priority=1, uid="first")]
+    for n in range(pods):
+        others = Requirements([Requirement.of("own", "NotIn", [f"v{n}"])])
+        term = PodAffinityTerm(ZONE, others)
+        fields: dict[str, dict[str, Any]] = {
+            "spread": {"spread": (TopologySpreadConstraint(ZONE, 1, others),)},
+            "even": {"spread": (TopologySpreadConstraint(HOSTNAME, 1, others),)},
+            "near": {"pod_affinity": PodAffinity((term,))},
+            "rather_near": {"pod_affinity": PodAffinity((), ((10, term),))},
+            "rather_away": {"pod_anti_affinity": PodAffinity((), ((10, term),))},
+        }
+        waiting.append(a_pod(f"p-{n}", cpu="10m", labels={"own": f"v{n}"}, uid=f"w{n}", **fields[asked]))
+    return a_snapshot(pools=[a_pool()], pods=waiting)
+
+
 def strange_namespaces(pods: int) -> ClusterSnapshot:
     """As many namespaces with one pod each, that keeps off the zone of all pods of other ones."""
     waiting = []

@@ -19,7 +19,14 @@ from kerf.model.causes import Name
 from kerf.model.constraints import HOSTNAME, ZONE, Requirement, Requirements
 from kerf.model.pods import RUNNING, Pod
 from kerf.model.snapshot import ClusterSnapshot
-from kerf.model.topology import PodAffinity, PodAffinityTerm, TooNear, TopologySpreadConstraint, Unwelcome
+from kerf.model.topology import (
+    AffinityCircle,
+    PodAffinity,
+    PodAffinityTerm,
+    TooNear,
+    TopologySpreadConstraint,
+    Unwelcome,
+)
 from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type
 from tests.engine.place.test_topology import node
 
@@ -223,6 +230,56 @@ def test_nodes_are_bought_for_each_tenant_by_itself(key: str, most: int) -> None
     assert 2 * (MANY - most) == sum(len(each.pods) for each in made.refusals)
     bought = {each.pod for launch in made.launches for each in launch.pods}
     assert [] == judging.wrong(made.launches, sorted((p for p in pods if p.key in bought), key=queue_order), MARKET)
+
+
+@pytest.mark.parametrize("operator", ["NotIn", "In"])
+@pytest.mark.parametrize("skew", [1, 3])
+@pytest.mark.parametrize("are_alike", [True, False], ids=["of one size", "of many sizes"])
+def test_nodes_are_bought_for_pods_that_are_spread_over_them(operator: str, skew: int, *, are_alike: bool) -> None:
+    """Each counts the pods of other tenants, or those of one tenant and its own; no pod comes to one too many."""
+    pods = []
+    for n in range(2 * MANY):
+        labels = {"tenant": f"t{n % MANY // 2}"}
+        named = [labels["tenant"]] if operator == "NotIn" else [labels["tenant"], "t0"]
+        even = (TopologySpreadConstraint(HOSTNAME, skew, Requirements([Requirement.of("tenant", operator, named)])),)
+        cpu = "100m" if are_alike else f"{100 + n}m"
+        pods.append(a_pod(f"p{n:03}", cpu=cpu, labels=labels, spread=even if n % 5 else ()))
+
+    made = decide(World(a_snapshot(pools=[a_pool()], pods=pods), MARKET), Options(with_bound=False))
+
+    assert () == made.refusals
+    assert [] == judging.wrong(made.launches, sorted(pods, key=queue_order), MARKET)
+
+
+def seeking(number: int, key: str) -> Pod:
+    """A pod that must be with one of another tenant."""
+    others = Requirements([Requirement.of("tenant", "NotIn", [f"t{number}"])])
+    near = PodAffinity((PodAffinityTerm(key, others),))
+    return a_pod(f"p{number}", cpu="100m", labels={"tenant": f"t{number}"}, pod_affinity=near)
+
+
+@pytest.mark.parametrize("key", [HOSTNAME, ZONE])
+def test_those_that_seek_all_but_their_own_follow_one_that_seeks_none(key: str) -> None:
+    """It is of the first tenant, whose own pod comes once another one has."""
+    pods = [a_pod("seed", cpu="100m", labels={"tenant": "t0"}), *(seeking(n, key) for n in range(MANY))]
+
+    made = decide(World(a_snapshot(pools=[a_pool()], pods=pods), MARKET), Options(with_bound=False))
+
+    assert ((), [MANY + 1]) == (made.refusals, [len(launch.pods) for launch in made.launches])
+
+
+@pytest.mark.parametrize("key", [HOSTNAME, ZONE])
+def test_those_that_seek_all_but_their_own_cannot_begin(key: str) -> None:
+    """Each waits for another one. A pod alone with its own label would be no company for it."""
+    pods = [seeking(n, key) for n in range(MANY)]
+
+    made = decide(World(a_snapshot(pools=[a_pool()], pods=pods), MARKET), Options(with_bound=False))
+
+    assert [] == [*made.launches]
+    causes = {pod: refusal.cause for refusal in made.refusals for pod in (each.name for each in refusal.pods)}
+    assert AffinityCircle((Name("default/p0"), Name("default/p1")), 2, True) == causes["p0"]
+    assert AffinityCircle((Name("default/p1"), Name("default/p0")), 2, True) == causes["p1"]
+    assert MANY == len(causes)
 
 
 def related(draw: Random, number: int, kind: str, key: str, form: int) -> dict[str, Any]:

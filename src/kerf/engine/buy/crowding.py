@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from kerf.engine.place.checks import Apart, Check, Even, Welcome
 from kerf.engine.place.domains import Site
-from kerf.engine.place.shapes import UNCROWDED, Crowding, Shape
+from kerf.engine.place.shapes import UNCROWDED, Crowding, Evenness, Shape
 from kerf.engine.place.tallies import Tally
 from kerf.engine.place.topology import TopologyLedger
 from kerf.engine.supply.holding import Holding
@@ -33,11 +33,13 @@ _ANY_NUMBER = 1 << 62
 
 
 class _Limit(NamedTuple):
-    """How many pods of a tally one node may have, without those of `less`; 0 for none, or the pod alone."""
+    """How many pods of a tally one node may have, without those of `less` and with those of `more`; 0 for none, or the
+    pod alone."""
 
     tally: Tally
     most: int
-    less: tuple[Tally, ...] = ()
+    less: Sequence[Tally] = ()
+    more: Sequence[Tally] = ()
 
 
 _Limits = list[_Limit]
@@ -46,11 +48,12 @@ _Limits = list[_Limit]
 class Headcount:
     """The pods of one node by group, and how many of each its pods allow."""
 
-    __slots__ = ("_allowed", "_counts", "_full", "_held")
+    __slots__ = ("_allowed", "_counts", "_even", "_full", "_held")
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
         self._allowed: dict[int, int] = {}
+        self._even: dict[Evenness, None] = {}
         self._held = self._full = 0
         """The groups, as bits, of which a pod is there, and those of which no more may come."""
 
@@ -75,6 +78,15 @@ class Headcount:
                     return 0
             if crowding.is_apart_itself:
                 found = min(found, 1)
+        for limit in crowding.even:
+            held = limit.count(self._counts)
+            if limit.means(crowding.own):
+                found = min(found, limit.most - held)
+            elif held > limit.most:
+                return 0
+        for limit in self._even:
+            if limit.means(crowding.own):
+                found = min(found, limit.most - limit.count(self._counts))
         return max(0, found)
 
     def add(self, crowding: Crowding, pods: int) -> None:
@@ -84,6 +96,7 @@ class Headcount:
             counts[group] = counts.get(group, 0) + pods
         for group, most in crowding.most:
             allowed[group] = min(most, allowed.get(group, most))
+        self._even.update(dict.fromkeys(crowding.even))
         self._held |= crowding.members
         # Only groups of these pods have become fuller.
         changed = {*crowding.groups, *(group for group, _ in crowding.most)}
@@ -122,7 +135,7 @@ class Manners:
         counting = [ledger.counting(shape) for shape in shapes]
         limits = self._binding([self._limits(found) for found in checks], shapes, counting)
         self._numbers: dict[int, int] = {}
-        for tally in (tally for found in limits for limit in found for tally in (limit.tally, *limit.less)):
+        for tally in (tally for found in limits for limit in found for tally in _of_limit(limit)):
             self._numbers.setdefault(id(tally), len(self._numbers))
         self._beside = tuple(
             (key, groups)
@@ -155,17 +168,22 @@ class Manners:
     def _crowding(self, counting: Iterable[Tally], limits: Sequence[_Limit]) -> Crowding:
         groups = self._groups(counting)
         own, most, apart = frozenset(groups), dict[int, int](), dict[tuple[int, tuple[int, ...]], None]()
-        for tally, skew, less in limits:
+        even = dict[Evenness, None]()
+        for tally, skew, less, more in limits:
             group = self._numbers[id(tally)]
+            if skew and (less or more):
+                left, added = (tuple([self._numbers[id(each)] for each in part]) for part in (less, more))
+                even[Evenness(group, left, added, skew)] = None
+                continue
             if less:
                 apart[group, tuple(self._numbers[id(each)] for each in less)] = None
                 continue
             # A pod that is itself one of those it must be away from is alone there.
             allowed = skew or int(group in own)
             most[group] = min(allowed, most.get(group, allowed))
-        if not (groups or most or apart):
+        if not (groups or most or apart or even):
             return UNCROWDED
-        return Crowding(groups, tuple(sorted(most.items())), tuple(apart), self._beside)
+        return Crowding(groups, tuple(sorted(most.items())), tuple(apart), tuple(even), self._beside)
 
     def _binding(
         self, limits: Sequence[_Limits], shapes: Sequence[Shape], counting: Sequence[Iterable[Tally]]
@@ -181,10 +199,13 @@ class Manners:
         of_daemons = {number for _, tallies in self._daemons.values() for number in tallies}
 
         def is_binding(limit: _Limit, own: Counter[int]) -> bool:
-            tally, most, less = limit
+            tally, most, less, more = limit
             if id(tally) in of_daemons:
                 return True
-            there, one = (each[id(tally)] - sum([each[id(other)] for other in less]) for each in (pods, own))
+            there, one = (
+                each[id(tally)] - sum([each[id(other)] for other in less]) + sum([each[id(other)] for other in more])
+                for each in (pods, own)
+            )
             return there > (most or max(0, one))
 
         owns = (Counter(map(id, tallies)) for tallies in counting)
@@ -199,9 +220,11 @@ class Manners:
         found: _Limits = []
         for check in filter(self._is_of_load, checks):
             if isinstance(check, Even):
-                found.append(_Limit(check.tally, check.constraint.max_skew + self._least(check)))
+                most = check.constraint.max_skew + self._least(check)
+                found.append(_Limit(check.tally, most, check.less, check.more))
             elif isinstance(check, Apart | Welcome):
                 found.append(_Limit(check.tally, 0, check.less))
+                found += [_Limit(each, 0) for each in check.more]
         return found
 
     def _is_of_load(self, check: Check) -> bool:
@@ -210,11 +233,11 @@ class Manners:
             return True
         if not isinstance(check, Apart | Welcome) or check.keys[0] not in WELL_KNOWN:
             return False
-        return any(id(check.tally) in tallies for _, tallies in self._daemons.values())
+        return any(id(each) in tallies for each in check.tallies for _, tallies in self._daemons.values())
 
     def _least(self, check: Even) -> int:
         """Pods that each node has of those that the constraint counts, for a DaemonSet runs one on each that counts."""
-        held = {key for key, (_, tallies) in self._daemons.items() if id(check.tally) in tallies}
+        held = {key for key, (_, tallies) in self._daemons.items() if _is_met(check, tallies)}
         if not held:
             return 0
         rule = replace(check.tally.rule, keys=())
@@ -223,14 +246,14 @@ class Manners:
         least = min(
             (sum(each.key in held for each in daemons) for site, daemons in sites if rule.counts(site)), default=0
         )
-        return min(least, check.tally.least(check.constraint.min_domains)) if check.tally.domains else least
+        return min(least, check.least) if check.tally.domains else least
 
 
 def _daemons(
     ledger: TopologyLedger, checks: Iterable[Iterable[Check]], offered_types: Iterable[OfferedType]
 ) -> dict[str, tuple[DaemonSet, Counter[int]]]:
     """DaemonSets that some check goes by, by their keys, with how often their pods count in each tally."""
-    used = {id(tally) for found in checks for check in found for tally in (check.tally, *_less(check))}
+    used = {id(tally) for found in checks for check in found for tally in (*check.tallies, *check.less)}
     found = {}
     for daemon in (
         {each.key: each for offered in offered_types for each in offered.daemon_sets}.values() if used else ()
@@ -241,13 +264,14 @@ def _daemons(
     return found
 
 
-def _less(check: Check) -> tuple[Tally, ...]:
-    return check.less if isinstance(check, Apart | Welcome) else ()
+def _of_limit(limit: _Limit) -> tuple[Tally, ...]:
+    return (limit.tally, *limit.less, *limit.more)
 
 
 def _is_met(check: Check, tallies: Mapping[int, int]) -> bool:
     """Whether a pod that counts so often in these tallies is one of those that the check is about."""
-    return tallies.get(id(check.tally), 0) > sum([tallies.get(id(each), 0) for each in _less(check)])
+    held = sum([tallies.get(id(each), 0) for each in check.tallies])
+    return held > sum([tallies.get(id(each), 0) for each in check.less])
 
 
 def _relation(check: Check) -> Name:

@@ -74,7 +74,7 @@ class _Company:
                 members[group].append(number)
             for group, limit in self.limits[number]:
                 bounds[group][number] = limit
-        self.apart = _Apart(crowdings, at)
+        self.apart, self.even = _Apart(crowdings, at), _Even(crowdings, at)
         self.members = [np.array(each, dtype=np.int64) for each in members]
         """By group the kinds that are in it."""
         self.bounding: list[Amounts] = [np.array(list(each), dtype=np.int64) for each in bounds]
@@ -114,6 +114,8 @@ def _groups_of(crowding: Crowding) -> Iterator[int]:
     for group, less in crowding.apart:
         yield group
         yield from less
+    for limit in crowding.even:
+        yield from (limit.group, *limit.less, *limit.more)
 
 
 class _Apart:
@@ -131,6 +133,31 @@ class _Apart:
         """By group the rows in which one pod more of it counts, and how."""
 
 
+class _Even:
+    """How many of some pods kinds let on a node with them, see `Crowding.even`: a row for each kind and each limit."""
+
+    def __init__(self, crowdings: Sequence[Crowding], at: Mapping[int, int]) -> None:
+        rows = [(kind, limit, each.own) for kind, each in enumerate(crowdings) for limit in each.even]
+        self.kinds: Amounts = np.array([kind for kind, _, _ in rows], dtype=np.int64)
+        self.most: Amounts = np.array([limit.most for _, limit, _ in rows], dtype=np.int64)
+        # One that counts itself needs room for itself.
+        self.below: Amounts = np.array([limit.most - limit.means(own) for _, limit, own in rows], dtype=np.int64)
+        self.groups = [
+            (at[limit.group], [at[each] for each in limit.less], [at[each] for each in limit.more])
+            for _, limit, _ in rows
+        ]
+        self.of_kind: dict[int, list[int]] = {}
+        changes: dict[int, list[tuple[int, int]]] = {}
+        for row, (kind, (group, less, more)) in enumerate(zip(self.kinds.tolist(), self.groups, strict=True)):
+            self.of_kind.setdefault(kind, []).append(row)
+            for each in (group, *more):
+                changes.setdefault(each, []).append((row, 1))
+            for each in less:
+                changes.setdefault(each, []).append((row, -1))
+        self.changes = {group: np.array(found, dtype=np.int64).T for group, found in changes.items()}
+        """By group the rows in which one pod more of it counts, and how."""
+
+
 class _Guests:
     """The pods of one node by group, and by kind whether one more such pod may come."""
 
@@ -139,10 +166,15 @@ class _Guests:
         self._counts, self._allowed = dict[int, int](), dict[int, int]()
         self._others: Amounts = np.zeros(len(company.apart.kinds), dtype=np.int64)
         """By row of `_Apart` the pods that keep its kind off."""
+        self._counted: Amounts = np.zeros(len(company.even.kinds), dtype=np.int64)
+        """By row of `_Even` the pods that it limits."""
+        self._limiting: list[int] = []
+        """The rows of pods that have come, whose limit is not reached."""
 
     def come(self, kind: int) -> None:
         """A pod has come. Cost: the kinds that are in its groups, or limit them."""
         company, counts, allowed, is_changed = self._company, self._counts, self._allowed, False
+        even, is_counted = company.even, False
         for group in company.groups[kind]:
             count = counts[group] = counts.get(group, 0) + 1
             self.may_come[company.bounding[group][company.below[group] <= count]] = False
@@ -152,6 +184,18 @@ class _Guests:
                 rows, pods = company.apart.changes[group]
                 np.add.at(self._others, rows, pods)
                 is_changed = True
+            if group in even.changes:
+                rows, pods = even.changes[group]
+                np.add.at(self._counted, rows, pods)
+                is_counted = True
+        if is_counted:
+            self.may_come[even.kinds[self._counted > even.below]] = False
+        self._limiting += even.of_kind.get(kind, ())
+        for row in self._limiting if is_counted else ():
+            if self._counted[row] >= even.most[row]:
+                self.may_come[self._meant(row)] = False
+        if self._limiting:
+            self._limiting = [row for row in self._limiting if self._counted[row] < even.most[row]]
         if is_changed:
             self.may_come[company.apart.kinds[self._others > 0]] = False
         for group, most in company.limits[kind]:
@@ -159,6 +203,17 @@ class _Guests:
                 allowed[group] = most
                 if counts.get(group, 0) >= most:
                     self.may_come[company.members[group]] = False
+
+    def _meant(self, row: int) -> Bools:
+        """By kind whether such pods are among those that the row limits."""
+        group, less, more = self._company.even.groups[row]
+        found = np.zeros(len(self.may_come), dtype=np.bool_)
+        found[self._company.members[group]] = True
+        for each in less:
+            found[self._company.members[each]] = False
+        for each in more:
+            found[self._company.members[each]] = True
+        return found
 
 
 @dataclass

@@ -104,7 +104,7 @@ class Even(Check):
         """See Check. Where the least is not that of the tally it may grow while that stays."""
         if not (self.less or self.more):
             return self.tally.openings
-        return self.tally.openings, sum([each.openings for each in self.more]), self._least
+        return self.tally.openings, sum([each.openings for each in self.more]), self.least
 
     def count(self, value: str) -> int:
         """How many of the pods are in the domain."""
@@ -114,7 +114,8 @@ class Even(Check):
         return count
 
     @property
-    def _least(self) -> int:
+    def least(self) -> int:
+        """Pods in the domain with the fewest of them."""
         if not (self.less or self.more):
             return self.tally.least(self.constraint.min_domains)
         apart = dict.fromkeys(value for each in (*self.less, *self.more) for value in each.counts)
@@ -122,7 +123,7 @@ class Even(Check):
         return self.tally.least_with(counts, self.constraint.min_domains)
 
     def _skew(self, value: str) -> int:
-        return self.count(value) + self.own - self._least
+        return self.count(value) + self.own - self.least
 
     def allows(self, node: int, site: Site) -> bool:
         """See Check."""
@@ -143,7 +144,7 @@ class Even(Check):
             Name(value),
             self.reach.selector,
             self.count(value),
-            self._least,
+            self.least,
             asked.max_skew,
             bool(self.own),
             tuple((Name(domain), count) for domain, count in tally.extremes(counts, _SHOWN)),

@@ -7,10 +7,11 @@ selector counts.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
+from typing import NamedTuple
 
 from kerf.model.large import Large
 from kerf.model.placeholders import VIRTUAL, Keeper
@@ -34,19 +35,40 @@ _OWN_OF_A_POD = (
 _OF_RUNS = f"{Keeper.RUN}{VIRTUAL}"
 
 
+class Evenness(NamedTuple):
+    """At most so many pods on a node of those in a group but in none of `less`, and of those in one of `more`."""
+
+    group: int
+    less: tuple[int, ...]
+    more: tuple[int, ...]
+    most: int
+
+    def means(self, groups: Collection[int]) -> bool:
+        """Whether a pod in these groups is one of them."""
+        if self.group in groups and not any(each in groups for each in self.less):
+            return True
+        return any(each in groups for each in self.more)
+
+    def count(self, counts: Mapping[int, int]) -> int:
+        """How many of them are there; `counts` are those of groups."""
+        found = counts.get(self.group, 0) - sum([counts.get(each, 0) for each in self.less])
+        return found + sum([counts.get(each, 0) for each in self.more])
+
+
 @dataclass(frozen=True)
 class Crowding:
     """How pods get on with others on one node to be bought.
 
     `groups` are numbers of sets of pods that they are in, of some more than once. Where one of them is, a node has at
     most so many pods of each group in `most`, and no pod of a group in `apart` but those that are in one of the groups
-    beside it, which are among them. `daemons` are the groups that pods of DaemonSets are in, by the keys of these:
-    where such a DaemonSet runs, a new node has one of its pods from the start.
+    beside it, which are among them. `even` are limits as those of `most` are. `daemons` are the groups that pods of
+    DaemonSets are in, by the keys of these: where such a DaemonSet runs, a new node has one of its pods from the start.
     """
 
     groups: tuple[int, ...] = ()
     most: tuple[tuple[int, int], ...] = ()
     apart: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    even: tuple[Evenness, ...] = ()
     daemons: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     @cached_property
