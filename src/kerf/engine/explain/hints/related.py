@@ -10,7 +10,7 @@ from kerf.engine.explain.hints.company import corrected_selectors, is_meant_by_a
 from kerf.engine.explain.hints.labels import with_tolerations, with_value
 from kerf.engine.explain.hints.situation import Advice, pod_patch
 from kerf.engine.explain.hints.spread import looser_spread
-from kerf.engine.explain.hints.widening import Idea, higher_limits, labelled_pools, wider_pools
+from kerf.engine.explain.hints.widening import Idea, higher_limits, labelled_pools, wider_machines, wider_pools
 from kerf.model.causes import Cause
 from kerf.model.constraints import CAPACITY_TYPE, HOSTNAME, ZONE
 from kerf.model.pods import PodSpec
@@ -86,6 +86,7 @@ def _ideas(cause: Cause, question: Question) -> Iterator[Idea]:
     yield from _tolerating(question)
     yield from _elsewhere((*keys, ZONE), question)
     yield from looser_spread(cause, question)
+    yield from wider_machines(question)
 
 
 def key_of(cause: Cause) -> str:
