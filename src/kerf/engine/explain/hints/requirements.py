@@ -69,7 +69,7 @@ def give_way(
 
 
 def giving_way(pool: NodePool, asked: Requirement, shape: Shape, situation: Situation) -> Iterator[Advice]:
-    """The pool with one requirement on machines less strict, so that it offers a type with the label that is asked.
+    """The pool with one requirement on machines less strict: then it offers a type with the label that is asked.
 
     One try for each of its first few requirements, none where no type of the market has such a label.
     """
