@@ -1,6 +1,7 @@
 """Why a pod has no place, and the smallest change that helps: every patch is applied and planned again."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -416,6 +417,17 @@ def test_of_a_pod_that_names_its_node_that_one_is_the_nearest(key: str) -> None:
 
     assert ["NodePool pool/m5.xlarge", "node mine"] == [str(each.target) for each in unplaced.misfits]
     assert "add a toleration for team=a:NoSchedule to the pod, as node mine has room for it" == unplaced.hint
+
+
+@pytest.mark.parametrize(
+    "given, stage",
+    [({"invalid": FieldRefusal(Name("spec.x"), Quoted("y"), Quoted("z"))}, Stage.INVALID), ({}, Stage.HELD)],
+)
+def test_what_no_scheduler_looks_at_is_said_before_a_claim_that_is_missing(given: Any, stage: Stage) -> None:
+    """A pod that the server refuses, and one that a gate holds."""
+    pod = replace(a_pod(claims=("nope",), scheduling_gates=() if given else ("quota",)), **given)
+
+    assert stage == only_unplaced(planned([pod], [a_pool()], [M5])).stage
 
 
 def test_a_gated_pod_is_held() -> None:

@@ -188,8 +188,10 @@ def test_mismatch_label_keys_mean_others_only() -> None:
 
 def test_mismatch_label_keys_may_be_in_the_selector_too() -> None:
     """Away from the pods of other tenants, and not from pods of none: the example of Kubernetes' own pages."""
-    tenants = Requirements((Requirement("tenant", "Exists"),))
-    term = {"pod_anti_affinity": PodAffinity((PodAffinityTerm(HOSTNAME, tenants, mismatch_label_keys=("tenant",)),))}
+    tenants = Requirements([Requirement.of("tenant", "Exists")])
+    term: dict[str, Any] = {
+        "pod_anti_affinity": PodAffinity((PodAffinityTerm(HOSTNAME, tenants, mismatch_label_keys=("tenant",)),))
+    }
     running = [web("mine", "a", labels={"tenant": "t"}), web("other", "b", labels={"tenant": "u"}), web("none", "c")]
 
     assert "ac" == open_to(a_pod("p", labels={"tenant": "t"}, **term), [*AB, node("c", "1")], running)
