@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from kerf.engine.decide import decide
+from kerf.engine.decision import Decision
 from kerf.engine.explain.counts import NodeReasons
 from kerf.engine.explain.hints import again
 from kerf.engine.explain.plan import plan
+from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.constraints import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZONE, Requirement, Requirements, Taint
 from kerf.model.nodepool import NodePool
@@ -277,10 +279,27 @@ def test_a_pod_that_goes_by_none_is_tried_beside_those_that_spread_within_a_limi
 def test_of_many_constraints_a_few_are_loosened(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each change is a decision for all pods, and a tenant may state hundreds of constraints."""
     made: list[World] = []
-    monkeypatch.setattr(again, "decide", lambda world, options: (made.append(world), decide(world, options))[1])
+
+    def counted(world: World, options: Options) -> Decision:
+        made.append(world)
+        return decide(world, options)
+
+    monkeypatch.setattr(again, "decide", counted)
     many = tuple(TopologySpreadConstraint(f"example.com/{n}", 1, WEB) for n in range(60))
 
     found = refused(*webs(1, spread=many), pool=a_pool_in(A))
 
     assert found.patch is None
     assert len(made) < 60
+
+
+def test_pods_that_come_too_late_are_told_the_constraint_with_its_figures() -> None:
+    """Another pod opens a zone where they may not go and which counts: with none there, one is the most elsewhere."""
+    two = (Requirements([Requirement.of(ZONE, "In", (A, B))]),)
+    pods = webs(3, affinity=two, spread=spread(honors_affinity=False))
+    other = a_pod("other", selector={ZONE: C})
+
+    found = refused(*pods, other, pool=a_pool_in(A, B, C))
+
+    assert "default/web-2" == found.pod
+    assert "the fewest is 0, so the skew would be 2 (maxSkew 1; " in found.reason

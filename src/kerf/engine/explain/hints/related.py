@@ -75,6 +75,8 @@ def partly(advice: Advice, found: Again, question: Question) -> Advice:
 
 def _ideas(cause: Cause, question: Question) -> Iterator[Idea]:
     """Changes that were tried, those first that leave what the workload asks for as it is."""
+    if isinstance(cause, OutOfTurn):
+        cause = cause.why
     if isinstance(cause, NotNear):
         yield from corrected_selectors(question)
     key = key_of(cause)
