@@ -293,7 +293,7 @@ def test_of_many_constraints_a_few_are_loosened(monkeypatch: pytest.MonkeyPatch)
     assert len(made) < 60
 
 
-def test_pods_that_come_too_late_are_told_the_constraint_with_its_figures() -> None:
+def test_pods_that_come_too_late_name_the_constraint_with_its_figures() -> None:
     """Another pod opens a zone where they may not go and which counts: with none there, one is the most elsewhere."""
     two = (Requirements([Requirement.of(ZONE, "In", (A, B))]),)
     pods = webs(3, affinity=two, spread=spread(honors_affinity=False))
