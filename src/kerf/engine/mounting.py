@@ -32,6 +32,10 @@ def mounted(
     if not missing and not any(map(may_ask, specs.values())):
         return (), pods
     for pod in pods:
+        if pod.invalid is not None or pod.spec.scheduling_gates:
+            # No server takes it, or the scheduler does not look at it yet: `engine.eligible` says so.
+            planned.append(pod)
+            continue
         without = _without_claim(pod, missing) if missing else None
         if without is not None:
             refused.setdefault(without, []).append(pod)

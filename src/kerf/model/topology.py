@@ -5,7 +5,7 @@ all pods of a workload share them: what depends on the pod's own labels or names
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kerf.model.causes import Cause, Name
 from kerf.model.constraints import Requirement, Requirements, all_of
@@ -207,7 +207,12 @@ class AffinityCircle(Cause):
 
 @dataclass(frozen=True, slots=True)
 class OutOfTurn(Cause):
-    """Pods that come before it leave its constraints on others unmet on every node that the plan has for it."""
+    """Pods that come before it leave its constraints on others unmet on every node that the plan has for it.
+
+    `why` is the constraint on the node that was meant for it, once these are there.
+    """
+
+    why: Cause = field(default_factory=Cause)
 
 
 @dataclass(frozen=True, slots=True)

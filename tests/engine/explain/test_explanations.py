@@ -1,6 +1,7 @@
 """Why a pod has no place, and the smallest change that helps: every patch is applied and planned again."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from kerf.manifests.decode import decode
 from kerf.manifests.read import parse
 from kerf.manifests.workloads.expansion import expand
 from kerf.model.causes import FieldRefusal, Name, Quoted
-from kerf.model.constraints import ZONE, Requirement, Requirements, Taint
+from kerf.model.constraints import HOSTNAME, NODE_NAME, ZONE, Requirement, Requirements, Taint
 from kerf.model.instancetypes import ON_DEMAND, InstanceType, OfferingKey
 from kerf.model.market import BackOff, Market, SoldOut
 from kerf.model.plan import Misfit, Plan, Stage, Unplaced
@@ -249,7 +250,7 @@ def test_no_patch_is_given_that_would_not_help() -> None:
     assert unplaced.hint.endswith("which alone does not help; Kerf found no change that does")
 
 
-@pytest.mark.parametrize("key", ["karpenter.sh/foo", "compute.karpenter.sh/foo", "kubernetes.io/hostname"])
+@pytest.mark.parametrize("key", ["karpenter.sh/foo", "compute.karpenter.sh/foo"])
 def test_no_hint_names_a_label_that_no_pool_may_set(key: str) -> None:
     """Kerf refuses such a NodePool itself."""
     unplaced = plan_of([a_pool_manifest("m5.xlarge"), a_workload(nodeSelector={key: "x"})], a_market(M5)).unplaced[0]
@@ -404,6 +405,29 @@ def test_without_a_pool_every_pod_says_so() -> None:
     assert {("there is no NodePool, so nothing can be bought", "apply a NodePool")} == {
         (u.reason, u.hint) for u in unplaced
     }
+
+
+@pytest.mark.parametrize("key", [HOSTNAME, NODE_NAME])
+def test_of_a_pod_that_names_its_node_that_one_is_the_nearest(key: str) -> None:
+    """Whatever keeps it off: another node never takes it, and a toleration lets it in."""
+    nodes = [a_node("mine", taints=(Taint("team", "a", "NoSchedule"),)), a_node("other", pool="")]
+    spec = PodSpec((a_container(cpu=1),), node_selector=Requirements([Requirement.of(key, "In", ["mine"])]))
+
+    unplaced = only_unplaced(planned([a_pod(spec=spec)], [a_pool()], [M5], nodes=nodes))
+
+    assert ["NodePool pool/m5.xlarge", "node mine"] == [str(each.target) for each in unplaced.misfits]
+    assert "add a toleration for team=a:NoSchedule to the pod, as node mine has room for it" == unplaced.hint
+
+
+@pytest.mark.parametrize(
+    "given, stage",
+    [({"invalid": FieldRefusal(Name("spec.x"), Quoted("y"), Quoted("z"))}, Stage.INVALID), ({}, Stage.HELD)],
+)
+def test_what_no_scheduler_looks_at_is_said_before_a_claim_that_is_missing(given: Any, stage: Stage) -> None:
+    """A pod that the server refuses, and one that a gate holds."""
+    pod = replace(a_pod(claims=("nope",), scheduling_gates=() if given else ("quota",)), **given)
+
+    assert stage == only_unplaced(planned([pod], [a_pool()], [M5])).stage
 
 
 def test_a_gated_pod_is_held() -> None:

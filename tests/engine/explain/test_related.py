@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 
 from kerf.engine.decide import decide
+from kerf.engine.decision import Decision
 from kerf.engine.explain.counts import NodeReasons
+from kerf.engine.explain.hints import again
 from kerf.engine.explain.plan import plan
+from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.constraints import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZONE, Requirement, Requirements, Taint
 from kerf.model.nodepool import NodePool
@@ -222,6 +225,19 @@ def test_a_larger_machine_makes_room_beside_others() -> None:
     assert f"allow {INSTANCE_TYPE} m5.2xlarge in NodePool common" == found.hint
 
 
+def test_a_larger_size_that_the_pool_chooses_by_a_label_of_types_makes_room() -> None:
+    """The pool names no types: it allows one size of them."""
+    size = "karpenter.k8s.aws/instance-cpu"
+    kinds = (an_instance_type(f"m.{n}", cpu=n, memory="64Gi", price=f"0.{n}", labels={size: str(n)}) for n in (4, 8))
+    stated = Requirements([Requirement.of(size, "In", ["4"]), Requirement.of(CAPACITY_TYPE, "In", ["on-demand"])])
+    pods, pool = webs(6, pod_affinity=near(HOSTNAME, "web")), a_pool("common", requirements=stated)
+
+    found = plan(a_snapshot(pools=[pool], pods=pods), a_market(*kinds)).unplaced[0]
+
+    assert f"allow {size} 8 in NodePool common" == found.hint
+    assert found.patch is not None
+
+
 def test_reasons_of_nodes_are_counted_in_the_words_of_kube_scheduler() -> None:
     """A full node, one in a zone that has too many, one with a taint, and a cordoned one."""
     nodes = (
@@ -258,3 +274,32 @@ def test_a_pod_that_goes_by_none_is_tried_beside_those_that_spread_within_a_limi
 
     (large,) = (each for each in found if each.pod == "default/large")
     assert f"2 cpu of container main is the most that fits in NodePool pool{more}" == large.hint
+
+
+def test_of_many_constraints_a_few_are_loosened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each change is a decision for all pods, and a tenant may state hundreds of constraints."""
+    made: list[World] = []
+
+    def counted(world: World, options: Options) -> Decision:
+        made.append(world)
+        return decide(world, options)
+
+    monkeypatch.setattr(again, "decide", counted)
+    many = tuple(TopologySpreadConstraint(f"example.com/{n}", 1, WEB) for n in range(60))
+
+    found = refused(*webs(1, spread=many), pool=a_pool_in(A))
+
+    assert found.patch is None
+    assert len(made) < 60
+
+
+def test_pods_that_come_too_late_name_the_constraint_with_its_figures() -> None:
+    """Another pod opens a zone where they may not go and which counts: with none there, one is the most elsewhere."""
+    two = (Requirements([Requirement.of(ZONE, "In", (A, B))]),)
+    pods = webs(3, affinity=two, spread=spread(honors_affinity=False))
+    other = a_pod("other", selector={ZONE: C})
+
+    found = refused(*pods, other, pool=a_pool_in(A, B, C))
+
+    assert "default/web-2" == found.pod
+    assert "the fewest is 0, so the skew would be 2 (maxSkew 1; " in found.reason

@@ -126,8 +126,11 @@ def asking_everyone(trial: Trial, shape: Shape) -> tuple[dict[str, NodePlacement
 
 
 def nearest_of_all(trial: Trial, shape: Shape) -> Misfit | None:
-    """What `nearest` must answer."""
-    return min(trial.misfits(shape), key=lambda misfit: misfit.order, default=None)
+    """What `nearest` must answer: of pods that name nodes the nearest of these."""
+    asked = [each[HOSTNAME] for each in shape.spec.alternatives if HOSTNAME in each]
+    named = {spot.target.name for spot in trial.spots if any(spot.target.name.name in each.values for each in asked)}
+    found = (each for each in trial.misfits(shape) if not named or each.target in named)
+    return min(found, key=lambda misfit: misfit.order, default=None)
 
 
 @given(st.tuples(*map(nodes, NAMES)), st.tuples(*map(shapes, ("a", "b", "c"))))

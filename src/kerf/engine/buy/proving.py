@@ -76,5 +76,5 @@ def _why(pod: Pod, node: int, ledger: TopologyLedger) -> Unassigned:
     site = ledger.domains.sites[node]
     for check in ledger.checks(Shape((pod,))):
         if not check.allows(node, site):
-            return Unassigned((pod,), check.stage, OutOfTurn())
+            return Unassigned((pod,), check.stage, OutOfTurn(check.cause(node, site)[0]))
     raise AssertionError(f"{pod.key} is refused by no check")

@@ -109,7 +109,8 @@ def _(cause: AffinityCircle) -> str:
 
 @reason.register
 def _(cause: OutOfTurn) -> str:
-    return "the pods before it leave no node to be bought where its constraints on other pods hold"
+    left = "the pods before it leave no node to be bought where its constraints on other pods hold"
+    return left if type(cause.why) is Cause else f"{left}: {reason(cause.why)}"
 
 
 def _pods(count: int) -> str:

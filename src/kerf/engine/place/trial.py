@@ -369,14 +369,17 @@ class Trial:
         """The nearest of them; None where there is no node, or each takes the shape.
 
         One node of equal ones is asked, those first that lack least of cpu and memory, and no more once none can come
-        nearer. Cost: the kinds of nodes that have room enough; all kinds where taints or labels decide; all nodes for
-        pods that ask for a node by its name or tell equal cards apart, all with room for those that go by other pods.
+        nearer. Of pods that name nodes these are the nearest, whatever keeps them out. Cost: the kinds of nodes that
+        have room enough; all kinds where taints or labels decide; all nodes for pods that ask for a node by its name or
+        tell equal cards apart, all with room for those that go by other pods.
         """
         best: Misfit | None = None
         seen: dict[int, int] = {}
         firsts, kinds = self._kind_numbers()
         is_choosy, settled = self._is_choosy(shape), set[int]()
         asked = self._by_rank if is_choosy or self.ledger.concerns(shape) else firsts
+        named = self._named_by(shape)
+        asked = asked if named is None else named
         shares = self._lacking(shape.requests)[asked]
         for at in np.argsort(shares, kind="stable").tolist():
             index = int(asked[at])
@@ -400,6 +403,19 @@ class Trial:
                 number = deciding(self._kinds.of(index, room), found.stage)
                 seen[number] = min(rank, seen.get(number, rank))
         return best
+
+    def _named_by(self, shape: Shape) -> npt.NDArray[np.int64] | None:
+        """The nodes that the pods name, by rank; None where none of them is there. Linear in nodes."""
+        asked = [each[name] for each in shape.spec.alternatives for name in (HOSTNAME, NODE_NAME) if name in each]
+        names = frozenset[str]().union(*(each.values for each in asked if not each.complement))
+        if not names:
+            return None
+        found = [at for at in self._by_rank.tolist() if not names.isdisjoint(self._names_of(at))]
+        return np.array(found, dtype=np.int64) if found else None
+
+    def _names_of(self, index: int) -> tuple[str, ...]:
+        target = self.spots[index].target
+        return target.name.name, target.labels.get(HOSTNAME, "")
 
     def _is_choosy(self, shape: Shape) -> bool:
         """Whether nodes that differ in nothing but names and ids of cards may answer pods of the shape differently."""

@@ -12,6 +12,7 @@ from kerf.model.constraints import (
     INSTANCE_TYPE,
     NO_EXECUTE,
     NODE_NAME,
+    RESERVATION_LABELS,
     WELL_KNOWN,
     Requirement,
     Requirements,
@@ -60,7 +61,7 @@ def _toleration_entry(held: Toleration) -> dict[str, object]:
 def agree(pool: NodePool, key: str, shape: Shape, situation: Situation) -> Advice:
     """Pod and pool differ on a label: the pod takes the pool's value, or the pool gets a label it does not have."""
     held = pool.template_requirements().get(key)
-    if key == NODE_NAME:
+    if key in (NODE_NAME, HOSTNAME) and held is None:
         return Advice("a new node has a name of its own: it can only be on a node that is there")
     if held is None:
         asked = next((a[key] for a in shape.spec.alternatives if key in a), None)
@@ -75,6 +76,8 @@ def agree(pool: NodePool, key: str, shape: Shape, situation: Situation) -> Advic
             return Advice(f"no node of NodePool {pool.name} has {asked}")
         if asked is None or asked.complement or not asked.values or key in WELL_KNOWN:
             return Advice(f"no node of NodePool {pool.name} has the label {key}")
+        if key in RESERVATION_LABELS:
+            return Advice(f"no reservation that NodePool {pool.name} may use has {asked}")
         if is_reserved(key):
             return Advice(f"no node of NodePool {pool.name} has the label {key}, which no NodePool may set")
         value = min(filter(is_label_value, asked.values), default=None)

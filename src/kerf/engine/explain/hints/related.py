@@ -10,7 +10,7 @@ from kerf.engine.explain.hints.company import corrected_selectors, is_meant_by_a
 from kerf.engine.explain.hints.labels import with_tolerations, with_value
 from kerf.engine.explain.hints.situation import Advice, pod_patch
 from kerf.engine.explain.hints.spread import looser_spread
-from kerf.engine.explain.hints.widening import Idea, higher_limits, labelled_pools, wider_pools
+from kerf.engine.explain.hints.widening import Idea, higher_limits, labelled_pools, wider_machines, wider_pools
 from kerf.model.causes import Cause
 from kerf.model.constraints import CAPACITY_TYPE, HOSTNAME, ZONE
 from kerf.model.pods import PodSpec
@@ -75,6 +75,8 @@ def partly(advice: Advice, found: Again, question: Question) -> Advice:
 
 def _ideas(cause: Cause, question: Question) -> Iterator[Idea]:
     """Changes that were tried, those first that leave what the workload asks for as it is."""
+    if isinstance(cause, OutOfTurn):
+        cause = cause.why
     if isinstance(cause, NotNear):
         yield from corrected_selectors(question)
     key = key_of(cause)
@@ -86,6 +88,7 @@ def _ideas(cause: Cause, question: Question) -> Iterator[Idea]:
     yield from _tolerating(question)
     yield from _elsewhere((*keys, ZONE), question)
     yield from looser_spread(cause, question)
+    yield from wider_machines(question)
 
 
 def key_of(cause: Cause) -> str:

@@ -1,5 +1,6 @@
 """Changes of a spread constraint: the smallest skew that helps, fewer domains, whose taints count, a mere wish."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -9,23 +10,29 @@ from kerf.engine.explain.hints.situation import Advice, pod_patch
 from kerf.engine.explain.hints.widening import Idea
 from kerf.model.causes import Cause
 from kerf.model.pods import PodSpec
-from kerf.model.topology import SPREAD, SkewExceeded, TooFewDomains, TopologySpreadConstraint
+from kerf.model.topology import SPREAD, NoTopologyLabel, SkewExceeded, TooFewDomains, TopologySpreadConstraint
+
+_MOST_CONSTRAINTS = 4
 
 
 def looser_spread(cause: Cause, question: Question) -> Iterator[Idea]:
-    """Of the constraint that refuses the pods first, then of their others, the smallest change first."""
+    """Of the constraint that refuses the pods first, then of a few of their others, the smallest change first.
+
+    Each change is a decision, and a pod may have hundreds of constraints.
+    """
     spec = question.spec
-    keys = [each.key for each in spec.spread]
+    keys = Counter(each.key for each in spec.spread)
     skew = cause.skew if isinstance(cause, TooFewDomains) else cause
-    refusing = skew.key if isinstance(skew, SkewExceeded) else ""
-    for constraint in sorted(spec.required_spread, key=lambda each: (each.key != refusing, each.key)):
+    refusing = skew.key if isinstance(skew, SkewExceeded | NoTopologyLabel) else ""
+    required = sorted(spec.required_spread, key=lambda each: (each.key != refusing, each.key))
+    for constraint in required[:_MOST_CONSTRAINTS]:
         is_refusing = constraint.key == refusing
         if is_refusing and isinstance(cause, TooFewDomains):
             yield from _fewer_domains(constraint, cause, question)
         yield from _taints_honored(constraint, question)
         least = skew.skew if is_refusing and isinstance(skew, SkewExceeded) else constraint.max_skew + 1
         yield from _larger_skew(constraint, least, question)
-        if keys.count(constraint.key) == 1:
+        if keys[constraint.key] == 1:
             # Two with one key and one whenUnsatisfiable are refused.
             yield from _wished(constraint, question)
 

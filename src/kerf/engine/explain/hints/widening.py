@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from kerf.model.nodepool import NodePool
 from kerf.model.quantities import Resources, quantity_text
 
 _MOST_POOLS, _MOST_VALUES = 4, 3
+_MOST_LABELS = 2
 _FEW_TYPES, _MOST_OF_SIZE = 32, 3
 _TYPES_A_LOOK = 10
 """Types that a pool offers besides cost as much as one look at a pod (`Decision.work`)."""
@@ -42,6 +44,17 @@ def wider_pools(keys: Sequence[str], question: Question) -> Iterator[Idea]:
     named = [ALIASES.get(key, key) for key in keys if key != HOSTNAME]
     for pool in _pools(question):
         for key in dict.fromkeys((*named, ZONE, INSTANCE_TYPE, CAPACITY_TYPE)):
+            yield from _wider(pool, key, question)
+
+
+def wider_machines(question: Question) -> Iterator[Idea]:
+    """Pools that allow further values of a label by which they choose among types, such as a family or a size."""
+    for pool in _pools(question):
+        types = question.decision.world.market.types_of(pool.node_class)
+        keys = (
+            key for key in sorted(pool.requirements.keys() - WELL_KNOWN) if any(key in t.requirements for t in types)
+        )
+        for key in islice(keys, _MOST_LABELS):
             yield from _wider(pool, key, question)
 
 
