@@ -19,7 +19,14 @@ from kerf.model.causes import Name
 from kerf.model.constraints import HOSTNAME, ZONE, Requirement, Requirements
 from kerf.model.pods import RUNNING, Pod
 from kerf.model.snapshot import ClusterSnapshot
-from kerf.model.topology import PodAffinity, PodAffinityTerm, TooNear, TopologySpreadConstraint, Unwelcome
+from kerf.model.topology import (
+    AffinityCircle,
+    PodAffinity,
+    PodAffinityTerm,
+    TooNear,
+    TopologySpreadConstraint,
+    Unwelcome,
+)
 from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type
 from tests.engine.place.test_topology import node
 
@@ -242,6 +249,37 @@ def test_nodes_are_bought_for_pods_that_are_spread_over_them(operator: str, skew
 
     assert () == made.refusals
     assert [] == judging.wrong(made.launches, sorted(pods, key=queue_order), MARKET)
+
+
+def seeking(number: int, key: str) -> Pod:
+    """A pod that must be with one of another tenant."""
+    others = Requirements([Requirement.of("tenant", "NotIn", [f"t{number}"])])
+    near = PodAffinity((PodAffinityTerm(key, others),))
+    return a_pod(f"p{number}", cpu="100m", labels={"tenant": f"t{number}"}, pod_affinity=near)
+
+
+@pytest.mark.parametrize("key", [HOSTNAME, ZONE])
+def test_those_that_seek_all_but_their_own_follow_one_that_seeks_none(key: str) -> None:
+    """It is of the first tenant, whose own pod comes once another one has."""
+    pods = [a_pod("seed", cpu="100m", labels={"tenant": "t0"}), *(seeking(n, key) for n in range(MANY))]
+
+    made = decide(World(a_snapshot(pools=[a_pool()], pods=pods), MARKET), Options(with_bound=False))
+
+    assert ((), [MANY + 1]) == (made.refusals, [len(launch.pods) for launch in made.launches])
+
+
+@pytest.mark.parametrize("key", [HOSTNAME, ZONE])
+def test_those_that_seek_all_but_their_own_cannot_begin(key: str) -> None:
+    """Each waits for another one. A pod alone with its own label would be no company for it."""
+    pods = [seeking(n, key) for n in range(MANY)]
+
+    made = decide(World(a_snapshot(pools=[a_pool()], pods=pods), MARKET), Options(with_bound=False))
+
+    assert [] == [*made.launches]
+    causes = {pod: refusal.cause for refusal in made.refusals for pod in (each.name for each in refusal.pods)}
+    assert AffinityCircle((Name("default/p0"), Name("default/p1")), 2, True) == causes["p0"]
+    assert AffinityCircle((Name("default/p1"), Name("default/p0")), 2, True) == causes["p1"]
+    assert MANY == len(causes)
 
 
 def related(draw: Random, number: int, kind: str, key: str, form: int) -> dict[str, Any]:

@@ -17,13 +17,24 @@ from kerf.engine.place.checks import Together
 class Colocation:
     """Numbers of shapes: pods of the `seekers` must share a node with a pod of the `sought`, as the check has it.
 
-    `is_open` says that none of these runs yet, so a seeker that is one of them may come alone.
+    `is_open` says that none of these runs yet, so a seeker that is one of them may come alone. Where many seek nearly
+    the same, `checks` are by seeker their own, and `without` those of the sought that a seeker does not mean.
     """
 
     seekers: tuple[int, ...]
     sought: tuple[int, ...]
     check: Together
     is_open: bool
+    checks: Mapping[int, Together] = field(default_factory=dict)
+    without: Mapping[int, frozenset[int]] = field(default_factory=dict)
+
+    def check_of(self, seeker: int) -> Together:
+        """What the seeker itself asks."""
+        return self.checks.get(seeker, self.check)
+
+    def is_for(self, seeker: int, number: int) -> bool:
+        """Whether one of the sought is company for the seeker."""
+        return number not in self.without.get(seeker, ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,16 +69,18 @@ class Colocated:
 
         Of shapes without pods left none comes. Cost: the links of the group.
         """
-        turns, there = dict.fromkeys(first, 0), set[int]()
+        turns, alone = dict.fromkeys(first, 0), dict[int, Sequence[int]]()
         missing = {number: len(sought) for number, sought in self.seeking.items()}
         waiting = deque(first)
         while waiting:
             number = waiting.popleft()
             for company in self.counted.get(number, ()):
-                if company in there:
-                    continue
-                there.add(company)
-                for seeker in self.companies[company].seekers:
+                held = self.companies[company]
+                seekers = alone.get(company, held.seekers)
+                alone[company] = [each for each in seekers if not held.is_for(each, number)] if held.without else ()
+                for seeker in seekers:
+                    if not held.is_for(seeker, number):
+                        continue
                     missing[seeker] -= 1
                     if not missing[seeker] and seeker not in turns and left[seeker]:
                         turns[seeker] = turns[number] + 1

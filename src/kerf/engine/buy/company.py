@@ -16,7 +16,7 @@ from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.flexibility import asks
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.spreading import Unassigned
-from kerf.engine.place.checks import Sharing
+from kerf.engine.place.checks import Sharing, Together
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
@@ -156,7 +156,10 @@ class _Sharing:
     def _may_begin(self, number: int) -> bool:
         """Whether a pod of the shape may come without company: it is its own, and no other is there or comes before."""
         counted, sought = self._group.counted.get(number, ()), self._group.seeking[number]
-        is_own = all(self._group.companies[each].is_open and each in counted for each in sought)
+        companies = self._group.companies
+        is_own = all(
+            companies[each].is_open and each in counted and companies[each].is_for(number, number) for each in sought
+        )
         return is_own and (self._comes_first(number) or not any(map(self._will_be, sought)))
 
     def _will_be(self, company: int) -> bool:
@@ -221,9 +224,9 @@ class _Sharing:
                 continue
             lacking = next((company for each in sought if (company := absent[each]) is not None), None)
             if lacking is None or isinstance(lacking.check, Sharing):
-                cause = self._no_room(lacking or companies[sought[0]])
+                cause = self._no_room(lacking or companies[sought[0]], number)
             else:
-                cause = _not_near(lacking)
+                cause = _not_near(lacking.check_of(number))
             yield number, Unassigned(shape.pods[len(shape) - left :], Stage.AFFINITY, cause)
 
     def _is_absent(self, at: int, company: Colocation) -> bool:
@@ -236,20 +239,19 @@ class _Sharing:
         types = (each for each in self._offered_types if self._filler.alone(number, each))
         return any(self._ledger.room_for(each) != 0 for each in types)
 
-    def _no_room(self, company: Colocation) -> Cause:
+    def _no_room(self, company: Colocation, number: int) -> Cause:
         mine = sum(self._bought.get(number, 0) for number in company.seekers)
         claim = company.check.claim if isinstance(company.check, Sharing) else Name("")
-        return NoRoomBeside(*_meant(company), mine or sum(self._bought.values()), claim)
+        return NoRoomBeside(*_meant(company.check_of(number)), mine or sum(self._bought.values()), claim)
 
 
-def _not_near(company: Colocation) -> Cause:
-    return NotNear(Name(HOSTNAME), Name(""), *_meant(company))
+def _not_near(check: Together) -> Cause:
+    return NotNear(Name(HOSTNAME), Name(""), *_meant(check))
 
 
-def _meant(company: Colocation) -> tuple[Requirements, tuple[Name, ...]]:
+def _meant(check: Together) -> tuple[Requirements, tuple[Name, ...]]:
     """The pods that are sought: their labels, and their namespaces where those are listed."""
-    keys, reaches = company.check.keys, company.check.reaches
-    reach = next(reach for key, reach in zip(keys, reaches, strict=True) if key == HOSTNAME)
+    reach = next(reach for key, reach in zip(check.keys, check.reaches, strict=True) if key == HOSTNAME)
     return reach.selector, () if reach.namespace_selector is not None else tuple(map(Name, sorted(reach.namespaces)))
 
 

@@ -519,24 +519,28 @@ class _Assignment:
 
     def _companies(self, numbers: Mapping[int, Sequence[int]], turns: Mapping[int, int]) -> tuple[Colocated, ...]:
         """Pods that must share nodes, in queue order of the first that ask for it; `turns` say who comes first."""
-        found: dict[int, tuple[Together, list[int]]] = {}
+        found: dict[int, dict[int, Together]] = {}
         for number in numbers:
             for check in self._ledger.checks(self._shapes[number]):
                 if isinstance(check, Together) and HOSTNAME in check.keys:
-                    found.setdefault(id(check.tally), (check, []))[1].append(number)
+                    found.setdefault(id(check.tally), {})[number] = check
         counted: dict[int, list[int]] = {}
         for number in numbers:
             for tally in self._ledger.counting(self._shapes[number]):
-                counted.setdefault(id(tally), []).append(number)
-        companies = [
-            Colocation(
-                tuple(made for number in seekers for made in numbers[number]),
-                tuple(made for number in counted.get(id(check.tally), ()) for made in numbers[number]),
-                check,
-                not self._before.has_company(seekers[0], check),
-            )
-            for check, seekers in found.values()
-        ]
+                counted.setdefault(id(tally), []).extend(numbers[number])
+        companies = []
+        for tally_id, seekers in found.items():
+            checks = {made: check for number, check in seekers.items() for made in numbers[number]}
+            first, check = next(iter(seekers.items()))
+            is_open, sought = not self._before.has_company(first, check), tuple(counted.get(tally_id, ()))
+            if not check.less:
+                companies.append(Colocation(tuple(checks), sought, check, is_open))
+                continue
+            without = {
+                made: frozenset(each for tally in own.less for each in counted.get(id(tally), ()))
+                for made, own in checks.items()
+            }
+            companies.append(Colocation(tuple(checks), sought, check, is_open, checks, without))
         return colocated(companies, turns)
 
     def _kept(self, number: int, pods: tuple[Pod, ...]) -> Unassigned:

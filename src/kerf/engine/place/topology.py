@@ -18,7 +18,7 @@ from kerf.engine.place.classes import Classes, Findings, Labels, Relations
 from kerf.engine.place.domains import Domains, NodeRule, Site
 from kerf.engine.place.kindred import FEW, Kindred
 from kerf.engine.place.labelindex import LabelIndex
-from kerf.engine.place.reaches import Between, CommonLabels, Likeness, Reach, hooks_of
+from kerf.engine.place.reaches import Between, CommonLabels, Likeness, Parting, Reach, hooks_of
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.tallies import Aversion, Company, Exceptions, Presence, Reaches, Spread, Tally
 from kerf.model.causes import Name, TargetName
@@ -453,7 +453,7 @@ class TopologyLedger:
         if (kind, _Part.OWN, reaches) not in self._by_question:
             partings = [reach.parted(self._common) for reach in reaches]
             whole = tuple([each.whole for each in partings])
-            if whole != reaches and not (kind[0] == "company" and HOSTNAME in cast(tuple[str, ...], kind[-1])):
+            if whole != reaches and self._may_share(kind, partings):
                 self._alone[kind, whole] += 1
                 if self._alone[kind, whole] > FEW:
                     less, more = (
@@ -466,6 +466,11 @@ class TopologyLedger:
                     numbers = [[] if each is None else [each] for each in rest]
                     return shared, numbers[0], numbers[1]
         return self._asked(kind, _Part.OWN, reaches, make), [], []
+
+    def _may_share(self, kind: tuple[Hashable, ...], partings: Iterable[Parting]) -> bool:
+        """Whether those who plan for it follow: company on one node is sought of all that many seek, or fewer."""
+        is_on_node = kind[0] == "company" and HOSTNAME in cast(tuple[str, ...], kind[1])
+        return not is_on_node or not any(each.more for each in partings)
 
     def _asked(self, kind: Hashable, part: _Part, reaches: Reaches, make: Callable[[Reaches, _Part], Tally]) -> int:
         question = kind, part, reaches
