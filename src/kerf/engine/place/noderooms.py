@@ -4,10 +4,10 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from kerf.engine.place.classes import Findings
 from kerf.engine.place.devices import with_parts
 from kerf.engine.place.domains import Domains, Lasting, Site, coming_site, settled_site
 from kerf.engine.place.fit import Placed, admits, fit
+from kerf.engine.place.podclasses import Findings
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room, Target, measured
 from kerf.engine.place.topology import Residents, TopologyLedger

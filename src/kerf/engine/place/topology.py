@@ -14,10 +14,10 @@ from operator import attrgetter
 from typing import NamedTuple, TypeVar, cast
 
 from kerf.engine.place.checks import Apart, Check, Even, Sharing, Together, Welcome
-from kerf.engine.place.classes import Classes, Findings, Labels, Relations
 from kerf.engine.place.domains import Domains, NodeRule, Site
 from kerf.engine.place.kindred import FEW, Kindred
 from kerf.engine.place.labelindex import LabelIndex
+from kerf.engine.place.podclasses import Findings, Labels, PodClasses, Relations
 from kerf.engine.place.reaches import Between, CommonLabels, Likeness, Parting, Reach, hooks_of
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.tallies import Aversion, Company, Exceptions, Presence, Reaches, Spread, Tally
@@ -83,7 +83,7 @@ class TopologyLedger:
 
     def _begin(self, keys: frozenset[str]) -> None:
         """With nothing counted yet."""
-        self._classes = Classes(keys)
+        self._classes = PodClasses(keys)
         self._base: _Counts | None = None
         self._delta: _Counts = {}
         self._tallies: list[Tally] = []
@@ -241,7 +241,7 @@ class TopologyLedger:
 
     def copy(self) -> "TopologyLedger":
         """The same; neither changes with the other. Linear in what was placed and in the domains that have pods."""
-        # Classes may become more, and what is known of one stays true: both share them, and what was there at first.
+        # PodClasses may become more, and what is known of one stays true: both share them, and what was there at first.
         other = object.__new__(TopologyLedger)
         other.__dict__.update(self.__dict__)
         other._log, other._members, other._shut = list(self._log), list(self._members), self._shut.copy()

@@ -15,7 +15,7 @@ Findings = dict[str, tuple[Any, Any]]
 _CLASSES = "classes"
 
 
-class Classes:
+class PodClasses:
     """Pods by what topology can tell of them; `keys` are the labels that selectors read."""
 
     def __init__(self, keys: frozenset[str]) -> None:
