@@ -162,7 +162,7 @@ def weeks(copies: int = 8, duration_s: int = 10 * _DAY_S) -> Iterator[tuple[str,
     yield from _figures(f"replay_{copies}", copies, duration_s, moves=False)
 
 
-def moved(copies: int = 8, duration_s: int = 10 * _DAY_S) -> Iterator[tuple[str, float]]:
+def moved(copies: int = 32, duration_s: int = 10 * _DAY_S) -> Iterator[tuple[str, float]]:
     """The same with consolidation, and how often pods were moved."""
     yield from _figures(f"replay_moved_{copies}", copies, duration_s, moves=True)
 

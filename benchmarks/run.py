@@ -227,6 +227,7 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "openb": openb,
         "replay-day": partial(replay, "day", 900),
         "replay-weeks": partial(replay, "weeks", 1800),
+        "replay-moved": partial(replay, "moved", 14_400),
         "random-few": partial(apart, "bench_random", "few", 14_400),
         "random-days": random_days,
         "commands": partial(apart, "bench_commands", "commands", 300),

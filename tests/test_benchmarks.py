@@ -95,6 +95,7 @@ def test_the_replay_rows_run_and_have_ranges(
     monkeypatch.setenv(bench_openb.FOLDER, str(tmp_path))
     ranges = tomllib.loads(Path(run.__file__).with_name("ranges.toml").read_text(encoding="utf-8"))
     figures = {**dict(bench_replay.day(1800)), **dict(bench_replay.weeks(8, 10800))}
+    figures |= dict(bench_replay.moved(32, 10800))
 
     assert figures.keys() <= ranges.keys()
     assert 1 == figures["replay_day_reports"]
