@@ -34,7 +34,7 @@ def test_pods_that_run_are_not_compared_and_a_hint_says_how_they_would_be() -> N
     """Where only pods with nodes are given; daemons are none of them."""
     done = kerf("plan", *files("examples/002-batch/pool.yaml", "examples/002-batch-running"), "--compare", "cpu=1")
 
-    assert "so that there is nothing to compare" in done.stderr
+    assert "so there is nothing to compare" in done.stderr
     assert "hint: 25 pods of it have a node: give their Job or Deployment without its pods, with -f" in done.stderr
 
 

@@ -25,6 +25,7 @@ from kerf.model.quantities import money_text, quantity_text
 from kerf.model.rejections import AnotherIsTried, BoughtInVain, RejectedByScheduler
 from kerf.model.schedules import local_text
 from kerf.model.times import duration_text, instant_text
+from kerf.model.topology import OutOfTurn
 from kerf.model.windows import (
     WINDOW_GATE,
     WINDOW_LABEL,
@@ -95,6 +96,12 @@ def _(cause: causes.LabelMismatch) -> str:
     has = f"has {cause.held}" if cause.held is not None else f"has no label {cause.asked.key}"
     more = f" and {cause.more} more values" if cause.more else ""
     return f"the pod asks {cause.asked}, {cause.owner} {has}{more}"
+
+
+@words.register
+def _(cause: OutOfTurn) -> str:
+    left = "the pods before it leave no node to be bought where its constraints on other pods hold"
+    return left if type(cause.why) is Cause else f"{left}: {words(cause.why)}"
 
 
 @words.register

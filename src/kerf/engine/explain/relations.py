@@ -12,7 +12,6 @@ from kerf.model.topology import (
     NoRoomBeside,
     NotNear,
     NoTopologyLabel,
-    OutOfTurn,
     SkewExceeded,
     TooFewDomains,
     TooNear,
@@ -105,12 +104,6 @@ def _(cause: AffinityCircle) -> str:
     if cause.is_one:
         return f"pod affinity in a circle: {circle}; none of them runs, so none can be the first"
     return f"pod affinity: it waits for pods that wait in a circle: {circle}; none of them runs"
-
-
-@reason.register
-def _(cause: OutOfTurn) -> str:
-    left = "the pods before it leave no node to be bought where its constraints on other pods hold"
-    return left if type(cause.why) is Cause else f"{left}: {reason(cause.why)}"
 
 
 def _pods(count: int) -> str:
