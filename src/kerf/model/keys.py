@@ -12,7 +12,7 @@ _NAMES = (
     " opportunistic-namespaces overloaded-by pinned planned-offering planned-pods planned-rounds pod-group"
     " pod-group-min pods-seen predicted-devices prewarm prewarm-cronjobs prewarm-namespaces"
     " registered-less rejected relabelled replace-expired replaced-by replaces"
-    " reserved-for run-for usage-history window window-namespaces"
+    " reserved-for restart-cost run-for usage-history window window-namespaces"
 )
 KNOWN_KEYS = frozenset(f"{DOMAIN}{name}" for name in _NAMES.split())
 CLOUD_TAGS = frozenset({f"{DOMAIN}claim-uid", f"{DOMAIN}nodeclass-hash", f"{DOMAIN}owned"})

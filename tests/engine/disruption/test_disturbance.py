@@ -1,10 +1,11 @@
 """What a pod that is moved loses: the time until its successor works, and of one that ends some day its work so far."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from kerf.engine.disruption.disturbance import Restarts
+from kerf.engine.disruption.disturbance import RESTART_COST, Restarts
 from kerf.model.pods import Owner, Pod
 from kerf.testing.builders import NOON_S, a_pod
 
@@ -39,3 +40,10 @@ def test_a_pod_that_ends_some_day_loses_its_work_too() -> None:
     pods = [a_replica("train-1", 40, owner=RUN)]
     assert 3640 == Restarts(pods).lost_s(a_replica("moved", None, owner=RUN), NOON_S)
     assert 3660 == Restarts(pods).lost_s(a_replica("bare", None, owner=None), NOON_S)
+
+
+@pytest.mark.parametrize(("stated", "lost_s"), [("5m", 300), ("0s", 0), ("five", 3660), ("Never", 3660)])
+def test_a_pod_may_state_what_its_move_costs(stated: str, lost_s: float) -> None:
+    """What cannot be read counts for nothing: the bare pod loses its hour of work, and a minute."""
+    pod = a_replica("bare", None, owner=None)
+    assert lost_s == Restarts([]).lost_s(replace(pod, annotations={RESTART_COST: stated}), NOON_S)

@@ -10,9 +10,12 @@ from collections.abc import Iterable
 from kerf.model.placeholders import is_virtual
 from kerf.model.pods import Pod
 from kerf.model.rejections import Workload, workload_of
+from kerf.model.times import duration_s
 
 MILLION = 1_000_000
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+RESTART_COST = "kerf.dev/restart-cost"
+"""Annotation of a pod: how much of its work a move throws away, such as `5m`; by a user who knows its checkpoints."""
 _RESTART_S = 60.0
 """So long a pod that is moved does nothing until its successor works, where nothing was measured."""
 _SHORTEST_LIFE_S = 900.0
@@ -38,6 +41,17 @@ def of_eviction(pod: Pod) -> int:
     return max(0, min(10 * MILLION, cost))
 
 
+def restart_cost_s(pod: Pod) -> float | None:
+    """What the pod states that its move throws away, in seconds; None where it states nothing that can be read."""
+    text = pod.annotations.get(RESTART_COST)
+    if text is None:
+        return None
+    try:
+        return duration_s(text)
+    except ValueError:
+        return None
+
+
 class Restarts:
     """How long pods of each workload took to be ready, of those that are there: half of them took no longer.
 
@@ -52,9 +66,13 @@ class Restarts:
         self._seconds = {name: float(sorted(each)[(len(each) - 1) // 2]) for name, each in measured.items()}
 
     def lost_s(self, pod: Pod, now_s: float) -> float:
-        """Seconds of the pod's work that its move throws away; none where room is kept elsewhere."""
+        """Seconds of the pod's work that its move throws away: what the pod states, where that can be read; none where
+        room is kept elsewhere."""
         if is_virtual(pod.key):
             return 0.0
+        stated_s = restart_cost_s(pod)
+        if stated_s is not None:
+            return stated_s
         restart_s = self._seconds.get(workload_of(pod), _RESTART_S)
         serves = pod.owner is not None and pod.owner.kind in _MAKES_AGAIN
         return restart_s if serves else restart_s + max(0.0, now_s - pod.created_s)

@@ -26,6 +26,7 @@ _OWN_OF_A_POD = (
     "hami.io/bind-phase",
     "kubectl.kubernetes.io/",
     "kerf.dev/run-for",
+    "kerf.dev/restart-cost",
     "kerf.dev/admitted-by",
     "kerf.dev/pod-group",
     "kerf.dev/rejected",
