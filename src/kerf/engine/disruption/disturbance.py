@@ -8,6 +8,7 @@ worked for nothing so far.
 from collections.abc import Iterable
 
 from kerf.model.placeholders import is_virtual
+from kerf.model.nodeclaim import INITIALIZED, NodeClaim
 from kerf.model.pods import Pod
 from kerf.model.rejections import Workload, workload_of
 from kerf.model.times import duration_s
@@ -19,6 +20,7 @@ RESTART_COST = "kerf.dev/restart-cost"
 _RESTART_S = 60.0
 """So long a pod that is moved does nothing until its successor works, where nothing was measured."""
 _SHORTEST_LIFE_S = 900.0
+_START_S = 120.0
 _MAKES_AGAIN = frozenset({"ReplicaSet", "StatefulSet", "Deployment", "ReplicationController", "DaemonSet"})
 """Kinds of owners whose pods serve: one that is made again takes up where the other left off."""
 
@@ -76,6 +78,19 @@ class Restarts:
         restart_s = self._seconds.get(workload_of(pod), _RESTART_S)
         serves = pod.owner is not None and pod.owner.kind in _MAKES_AGAIN
         return restart_s if serves else restart_s + max(0.0, now_s - pod.created_s)
+
+
+def start_s(claims: Iterable[NodeClaim]) -> float:
+    """How long a node takes from its launch until pods may run there: half of those that are up took no longer.
+
+    So long the new node and the old one are both paid for. Two minutes where none is up. Linear in the claims.
+    """
+    took = sorted(
+        condition.since_s - claim.created_s
+        for claim in claims
+        if claim.is_true(INITIALIZED) and (condition := claim.condition(INITIALIZED)) is not None
+    )
+    return max(0.0, took[(len(took) - 1) // 2]) if took else _START_S
 
 
 def life_s(pods: Iterable[Pod], now_s: float) -> float:

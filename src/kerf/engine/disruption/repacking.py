@@ -199,7 +199,7 @@ def _lacks(world: World, substitutes: Substitutes, candidate: Candidate, found: 
     if not Balance(world).allows([candidate], saving.saved_micro):
         return Lacks.BALANCE
     judged = _judged(world, [candidate])
-    return Lacks.NOTHING if judged and _gain(judged, saving) > 0 else Lacks.WORTH
+    return Lacks.NOTHING if judged and _gain(judged, saving, substitutes.start_s) > 0 else Lacks.WORTH
 
 
 def _within(world: World, wasted: Sequence[_Judged]) -> list[_Judged]:
@@ -230,14 +230,16 @@ def _gained(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Judged
     if found is None or not balance.allows(victims, found.saved_micro):
         return 0.0, None
     going = {each.node.name for each in found.victims}
-    gain = _gain([each for each in wasted if each.candidate.node.name in going], found)
+    gain = _gain([each for each in wasted if each.candidate.node.name in going], found, substitutes.start_s)
     return (0.0, None) if gain <= 0 or _is_noise(found) else (gain, found)
 
 
-def _gain(moved: Sequence[_Judged], found: Substitution) -> float:
-    """What is saved while the pods may be expected to run, less what they lose, in micro-units."""
+def _gain(moved: Sequence[_Judged], found: Substitution, start_s: float) -> float:
+    """What is saved while the pods may be expected to run, less what they lose and what the new nodes cost until they
+    are up, in micro-units."""
     life = sum(each.life_s for each in moved) / max(1, len(moved))
-    return found.saved_micro * life / _HOUR_S - sum(each.lost_micro for each in moved)
+    twice_micro = found.after_micro * start_s
+    return (found.saved_micro * life - twice_micro) / _HOUR_S - sum(each.lost_micro for each in moved)
 
 
 def _is_noise(found: Substitution) -> bool:

@@ -12,6 +12,7 @@ from functools import cached_property
 from kerf.engine.decide import decide
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import TakesPods
+from kerf.engine.disruption.disturbance import start_s
 from kerf.engine.disruption.relocation import may_receive
 from kerf.engine.leaving import with_leaving
 from kerf.engine.place.shapes import Kinds, Readings
@@ -84,6 +85,11 @@ class Substitutes:
     def __init__(self, world: World) -> None:
         self._world = world
         self._options = replace(world.options, with_bound=False)
+
+    @cached_property
+    def start_s(self) -> float:
+        """How long a new node takes to be up: see `disturbance.start_s`."""
+        return start_s(node.claim for node in self._world.snapshot.nodes if node.claim is not None)
 
     def of(self, victims: Sequence[Candidate], *, must_save: bool = False) -> Substitution | None:
         """What holds all pods of these nodes that are planned for; None where some pod would find no place.
