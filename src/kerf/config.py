@@ -31,55 +31,55 @@ def _setting(default: Any, meaning: str, choices: tuple[str, ...] = (), form: st
 class Settings:
     """What `kerf run` and the simulator start the controllers with."""
 
-    strategy: str = _setting(COST, "How nodes are chosen.", STRATEGIES)
-    follow: str = _setting(AUTO, "How the schedulers are made to follow the plan.", FOLLOWING)
+    strategy: str = _setting(COST, "How to choose nodes.", STRATEGIES)
+    follow: str = _setting(AUTO, "How Kerf makes the schedulers follow the plan.", FOLLOWING)
     preference_policy: str = _setting(
-        RESPECT, "Whether a node is bought with what pods prefer, as long as it can be had.", PREFERENCES
+        RESPECT, "Respect: buy nodes that pods prefer, where possible. Ignore: do not look at preferences.", PREFERENCES
     )
     min_values_policy: str = _setting(
-        STRICT, "Whether a NodePool may go below its minValues for pods that it could not take otherwise.", MIN_VALUES
+        STRICT, "Strict: never go below a NodePool's minValues. BestEffort: go below them if needed.", MIN_VALUES
     )
     default_spread: str = _setting(
         NONE,
-        "The defaultConstraints that kube-scheduler's configuration has for PodTopologySpread.",
+        "defaultConstraints of PodTopologySpread in kube-scheduler's configuration.",
         form=FORM,
     )
     spot_to_spot_consolidation: str = _setting(
         "Off",
-        "Whether a spot node may be replaced by a spot node, where fifteen types are cheaper.",
+        "On: replace a spot node by a spot node if fifteen types are cheaper.",
         SWITCH,
     )
     node_repair: str = _setting(
         "Off",
-        "Whether nodes are replaced whose conditions their provider does not tolerate any longer; with IgnoreBudgets "
-        "at once, whatever budgets say, as in Karpenter up to 1.14.",
+        "On: replace nodes that have a bad condition for too long. IgnoreBudgets: at once, whatever budgets say, as in "
+        "Karpenter up to 1.14.",
         NODE_REPAIR,
     )
-    batch_idle_s: float = _setting(1, "Plan once no new pod has come for so long.")
-    batch_max_s: float = _setting(10, "Plan at the latest so long after the first pod.")
-    replan_s: float = _setting(10, "Plan again for pods that still wait.")
-    launch_deadline_s: float = _setting(5 * 60, "Give a claim up that the cloud has not launched.")
-    registration_deadline_s: float = _setting(15 * 60, "Give a node up that has not joined or become ready.")
-    devices_deadline_s: float = _setting(10 * 60, "Give a ready node up whose GPUs have not registered.")
-    disruption_poll_s: float = _setting(10, "Look for nodes that can go.")
-    repack_s: float = _setting(60, "Look again for cheaper nodes after a look that found none, at most so often.")
-    validation_s: float = _setting(15, "A decision to remove a node must come out the same again after so long.")
-    settled_s: float = _setting(5 * 60, "Look again at an unchanged cluster.")
-    pin_deadline_s: float = _setting(
-        2 * 60, "Take a pin away whose pod still waits; end a reservation that no pod comes to."
+    batch_idle_s: float = _setting(1, "Plan when no new pod has come for this time.")
+    batch_max_s: float = _setting(10, "Plan at the latest this long after the first pod.")
+    replan_s: float = _setting(10, "How often to plan again for pods that still wait.")
+    launch_deadline_s: float = _setting(5 * 60, "Give up a claim that the cloud has not launched after this time.")
+    registration_deadline_s: float = _setting(15 * 60, "Give up a node that has not become ready after this time.")
+    devices_deadline_s: float = _setting(
+        10 * 60, "Give up a ready node whose GPUs have not registered after this time."
     )
-    instance_poll_s: float = _setting(30, "Compare claims with the cloud's instances.")
-    orphan_age_s: float = _setting(30, "Terminate an instance without a claim once it is so old.")
-    drain_poll_s: float = _setting(5, "Look again at a node that is being drained.")
-    usage_poll_s: float = _setting(60, "Look at what pods and nodes use.")
-    usage_checkpoint_s: float = _setting(10 * 60, "Write what was learned of usage to the API.")
-    sold_out_s: float = _setting(3 * 60, "Leave a sold-out offering alone at first.")
-    sold_out_most_s: float = _setting(30 * 60, "Leave a sold-out offering alone at most.")
-    back_off_s: float = _setting(5 * 60, "Leave a type that failed alone at first.")
-    back_off_most_s: float = _setting(2 * 3600, "Leave a type that failed alone at most.")
-    most_shapes: int = _setting(400, "Plan for pods of so many kinds at a time; the others come in a later pass.")
+    disruption_poll_s: float = _setting(10, "How often to look for nodes that can go.")
+    repack_s: float = _setting(60, "After a search that found no cheaper nodes, search again at most this often.")
+    validation_s: float = _setting(15, "Remove a node only if the decision is the same again after this time.")
+    settled_s: float = _setting(5 * 60, "How often to look again at an unchanged cluster.")
+    pin_deadline_s: float = _setting(2 * 60, "Drop a pin or a reservation that no pod has used after this time.")
+    instance_poll_s: float = _setting(30, "How often to compare claims with the cloud's instances.")
+    orphan_age_s: float = _setting(30, "Terminate an instance without a claim when it is this old.")
+    drain_poll_s: float = _setting(5, "How often to look again at a node that is being drained.")
+    usage_poll_s: float = _setting(60, "How often to read what pods and nodes use.")
+    usage_checkpoint_s: float = _setting(10 * 60, "How often to write the history of usage to the API.")
+    sold_out_s: float = _setting(3 * 60, "Do not try a sold-out offering for this time at first.")
+    sold_out_most_s: float = _setting(30 * 60, "Do not try a sold-out offering for this time at most.")
+    back_off_s: float = _setting(5 * 60, "Do not try a type that failed for this time at first.")
+    back_off_most_s: float = _setting(2 * 3600, "Do not try a type that failed for this time at most.")
+    most_shapes: int = _setting(400, "Plan at most this many kinds of pods at a time. A later pass plans the others.")
     plugin_namespaces: tuple[str, ...] = _setting(
-        PLUGIN_NAMESPACES, "Read how GPUs are shared from ConfigMaps of these namespaces alone."
+        PLUGIN_NAMESPACES, "Read how GPUs are shared from ConfigMaps of these namespaces only."
     )
 
     @property

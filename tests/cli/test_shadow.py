@@ -1,6 +1,6 @@
 """`kerf shadow`: the nodes of a cluster beside those that Kerf would buy for their pods."""
 
-from tests.cli.program import CLUSTER, POOL_000, files, kerf
+from tests.cli.program import CLUSTER, POOL_000, ROOT, files, kerf
 
 
 def test_the_fleet_is_compared_from_files() -> None:
@@ -29,3 +29,27 @@ def test_json_has_the_same_figures() -> None:
 def test_a_cluster_without_nodes_says_so() -> None:
     """There is nothing to compare."""
     assert "no node of a NodePool in the input\n" == kerf("shadow", *files(POOL_000)).stdout
+
+
+GROUPS, POOLS = "examples/eks-nodegroups/cluster.yaml", "examples/eks-nodegroups/nodepools.yaml"
+
+
+def test_nodes_of_node_groups_are_compared_on_demand() -> None:
+    """They have no NodePool; their price is that of their type on demand, and of spot where EKS says so."""
+    lines = kerf("shadow", *files(GROUPS, POOLS), "--all-nodes").stdout.splitlines()
+    spot = (ROOT / GROUPS).read_text(encoding="utf-8").replace("ON_DEMAND", "SPOT")
+    priced = kerf("nodes", "-f", "-", "-o", "json", stdin=spot).data["items"]
+
+    assert "now   4      3.192     2 x g5.2xlarge on-demand, 2 x m5.2xlarge on-demand" == lines[1]
+    assert "4 pods: Kerf's nodes cost 1.6115 USD/h less, 50 %" == lines[4]
+    assert [("spot", True)] * 4 == [(node["capacityType"], "perHour" in node) for node in priced]
+
+
+def test_a_cluster_of_node_groups_alone_says_what_to_type() -> None:
+    """Without the flag there is nothing to compare; without a NodePool there is nothing to buy."""
+    alone = kerf("shadow", *files(GROUPS)).stdout
+    unpooled = kerf("shadow", *files(GROUPS), "--all-nodes").stdout
+
+    assert "hint: --all-nodes compares the nodes of node groups too" in alone
+    assert "4 pods: 4 would get no place, so the two prices cannot be compared\n" in unpooled
+    assert "hint: kerf plan, with their workloads instead of the pods, says why\n" in unpooled

@@ -134,7 +134,7 @@ def test_the_plug_in_is_the_same_program(reader: Reader) -> None:
     assert "hint: kubectl kerf plan --help" in reader.run("kubectl", "kerf", "plan", "--nothing").stderr
 
     proposed = reader.run("kubectl", "__complete", "kerf", "nodes", "--wa").stdout.splitlines()
-    assert "--watch\tLook again and again; print what has changed." == proposed[0]
+    assert "--watch\tWatch, and print again when something changes." == proposed[0]
 
 
 def test_all_kinds_are_asked_for_at_one_version(reader: Reader, shared: Cluster) -> None:

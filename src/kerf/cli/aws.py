@@ -29,7 +29,7 @@ _NAMES = {
 
 @click.group()
 def aws() -> None:
-    """What an AWS account needs before Kerf acts in it: policies, roles, the queue of interruptions."""
+    """Print what Kerf needs in an AWS account: policies, roles, the queue of interruptions."""
 
 
 def _checked(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -50,15 +50,19 @@ def _partition(region: str, given: str | None) -> str:
 
 
 @aws.command()
-@click.option("--cluster-name", required=True, callback=_checked, metavar="NAME", help="Of the EKS cluster.")
-@click.option("--region", required=True, callback=_checked, help="Such as us-east-1.")
+@click.option("--cluster-name", required=True, callback=_checked, metavar="NAME", help="Name of the EKS cluster.")
+@click.option("--region", required=True, callback=_checked, help="Region, such as us-east-1.")
 @click.option("--account", required=True, callback=_checked, help="The twelve digits of the account.")
-@click.option("--partition", callback=_checked, help="aws-cn, aws-us-gov, ... [default: that of the region]")
+@click.option("--partition", callback=_checked, help="Partition: aws-cn, aws-us-gov, ... [default: that of the region]")
 @click.option("--node-role", callback=_checked, metavar="NAME", help="Role of the nodes. [default: KerfNode-CLUSTER]")
-@click.option("--queue", callback=_checked, metavar="NAME", help="Of interruptions. [default: the cluster's name]")
-@click.option("--policy", type=click.Choice(POLICIES), help="One of them alone, as aws iam create-policy takes it.")
+@click.option(
+    "--queue", callback=_checked, metavar="NAME", help="Queue of interruptions. [default: the cluster's name]"
+)
+@click.option(
+    "--policy", type=click.Choice(POLICIES), help="Print only this policy, as aws iam create-policy takes it."
+)
 def iam(**flags: Any) -> int:
-    """The IAM policies of Kerf's role as JSON, for roles that you create yourself.
+    """Print the IAM policies of Kerf's role as JSON, for roles that you create yourself.
 
     \b
     kerf aws iam --cluster-name prod --region us-east-1 --account 111122223333 --policy NodeLifecycle > policy.json
@@ -93,16 +97,16 @@ def iam(**flags: Any) -> int:
     show_default=True,
     callback=_checked,
     metavar="NAME",
-    help="Of Kerf's pods.",
+    help="Service account of Kerf's pods.",
 )
 @click.option(
     "--cluster-name",
     callback=_checked,
     metavar="NAME",
-    help="Of the EKS cluster: a stack for it alone; needed for a name of more than 59 letters. [default: any]",
+    help="Make the stack for this EKS cluster only. Needed if the name has more than 59 letters. [default: any]",
 )
 def cloudformation(namespace: str, service_account: str, cluster_name: str | None) -> int:
-    """A CloudFormation stack with the roles, their policies, and the queue with its rules.
+    """Print a CloudFormation stack with roles, policies and the queue.
 
     \b
     kerf aws cloudformation > kerf.yaml

@@ -27,10 +27,17 @@ def pictures(cards: Sequence[tuple[str, Card]], screen: Screen) -> Iterator[Show
         if number:
             yield Shown("")
         of_pool = f" ({one_line(pool)})" if pool else ""
-        yield Shown(styled(one_line(node), "bold", screen) + of_pool + f": {_models(held)}")
+        yield from _title(one_line(node), f"{of_pool}: {_models(held)}", screen)
         for is_idle, run in groupby(held, _idle_key):
             drawn = _held if is_idle is None else _idle
             yield from drawn(list(run), width, screen)
+
+
+def _title(node: str, rest: str, screen: Screen) -> Iterator[Shown]:
+    """A node with its pool and cards, on several lines where one is too narrow."""
+    first, *more = wrapped(node + rest, screen.width or len(node + rest))
+    yield Shown(styled(node, "bold", screen) + first[len(node) :] if first.startswith(node) else first)
+    yield from (Shown(f"  {line}") for text in more for line in wrapped(text, max(1, (screen.width or 2) - 2)))
 
 
 def _models(cards: Sequence[Card]) -> str:

@@ -36,10 +36,10 @@ _FILES, _NO_FILES = 0, 4
 @click.argument("shell", type=click.Choice((*SHELLS, INSTALL)))
 @click.argument("of_shell", metavar="[SHELL]", required=False, type=click.Choice(SHELLS))
 def completion(shell: str, of_shell: str | None) -> int:
-    """The script by which a shell completes `kerf`: for bash and zsh, `source <(kerf completion bash)`.
+    """Print the script that completes `kerf` in a shell. For bash and zsh: `source <(kerf completion bash)`.
 
-    `kerf completion install` writes it where your shell (SHELL, or the one that is named) reads it from now on. For
-    fish: `kerf completion fish | source`. `kubectl kerf` is completed by kubectl's own script.
+    `kerf completion install` installs it for your shell (SHELL, or the shell that you name). For fish: `kerf completion
+    fish | source`. kubectl's own script completes `kubectl kerf`.
     """
     if shell != INSTALL:
         if of_shell is not None:

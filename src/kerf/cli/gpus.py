@@ -25,7 +25,7 @@ from kerf.cli.inputs.options import input_options, node_names, node_option, orde
 @output_option
 @order_option
 def gpus(**flags: Any) -> int:
-    """Each physical GPU, what is used of it, and who holds it."""
+    """List each physical GPU, how much of it is used, and by which pods."""
     from kerf.cli.inventory import show_gpus
 
     return show_gpus(flags)

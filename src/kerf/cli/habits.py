@@ -49,6 +49,8 @@ OPTIONS = {
     "--server": "--kubeconfig FILE and --context NAME say which server",
     "--template": "-o jsonpath='{.items[*].node}' says the same",
     "--show-kind": "-o name has kinds",
+    "--output-watch-events": "-w prints again when something changes",
+    "--image": "kerf run runs Kerf's controllers; kubectl run starts a pod",
     "--watch-only": "-w prints what is there first",
     "--chunk-size": "lists are read in pages of 500",
     "--ignore-not-found": "an object that is not there exits with 1",
@@ -60,6 +62,11 @@ OPTIONS = {
 """Flags of kubectl that Kerf does not have, and what to type."""
 
 
+_SHORT = ("-o=", "-n=", "-l=", "-f=")
+_OF_NODES, _ALL = ("nodes", "gpus", "top"), ("-A", "--all-namespaces")
+"""Nodes are in no namespace; kubectl ignores these flags there."""
+
+
 def rewritten(arguments: Sequence[str]) -> list[str]:
     """The arguments as Kerf has them: `get nodes` is `nodes`, `describe` `explain`, `help plan` `plan --help`.
 
@@ -68,7 +75,11 @@ def rewritten(arguments: Sequence[str]) -> list[str]:
     first, rest = _parted(arguments)
     if not rest:
         return list(arguments)
-    command, *others = rest
+    command, *others = map(_without_equals, rest) if "--" not in rest else rest
+    if command in _OF_NODES:
+        others = [text for text in others if text not in _ALL]
+    if command == "top" and len(others) > 1 and others[0].lower() in _NODES and not others[1].startswith("-"):
+        raise click.UsageError("kerf top shows all nodes, or those of -l; kerf nodes NODE shows one node")
     if command == "get":
         return _gotten([*others, *first])
     if command == "describe":
@@ -76,6 +87,11 @@ def rewritten(arguments: Sequence[str]) -> list[str]:
     if command == "help":
         return [*others, "--help"]
     return [command, *first, *others]
+
+
+def _without_equals(text: str) -> str:
+    """`-o=json`, which kubectl takes, as `-ojson`."""
+    return text[:2] + text[3:] if text[:3] in _SHORT else text
 
 
 def _parted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -102,9 +118,12 @@ def _gotten(others: Sequence[str]) -> list[str]:
     named = next(known_words, words[0] if words else None)
     if named is None:
         raise click.UsageError("kerf nodes and kerf gpus list what Kerf knows; kubectl get lists other kinds")
+    if "," in named:
+        raise click.UsageError("get lists one kind: kerf nodes or kerf gpus; kubectl get lists other kinds")
     kind, _, name = named.partition("/")
     at = list(others).index(named)
     left = [*others[:at], *([name] if name else []), *others[at + 1 :]]
+    left = [text for text in left if text not in _ALL]
     if kind.lower() in _NODES:
         return ["nodes", *left]
     if kind.lower() in _GPUS:

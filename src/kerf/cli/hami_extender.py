@@ -16,15 +16,17 @@ from kerf.cli.examples import ExampleCommand
     cls=ExampleCommand,
     examples=(("Serve on a port, and write where", "kerf hami-extender --address 127.0.0.1:9443 --url-file url"),),
 )
-@click.option("--kubeconfig", metavar="FILE", help="As kubectl's; without it the pod's own service account.")
+@click.option("--kubeconfig", metavar="FILE", help="The kubeconfig. Default: the pod's service account.")
 @click.option("--context", metavar="NAME", help="Context of the kubeconfig.")
-@click.option("--address", default="127.0.0.1:0", show_default=True, help="Where to serve; port 0 takes a free one.")
+@click.option(
+    "--address", default="127.0.0.1:0", show_default=True, help="Address to serve on; port 0 takes a free port."
+)
 @click.option("--tls-cert", metavar="FILE", help="Serve HTTPS with this certificate chain (PEM).")
 @click.option("--tls-key", metavar="FILE", help="Its private key (PEM).")
-@click.option("--url-file", metavar="FILE", help="Write the URL here once the books are complete.")
+@click.option("--url-file", metavar="FILE", help="Write the URL here when the cluster is read.")
 @click.option("--ties", type=click.Choice(("first", "random")), default="random", show_default=True,
-              help="Of equal nodes: one at random, as HAMi, or the first by name.")  # fmt: skip
-@click.option("--seed", type=int, help="Of --ties random; without it each run draws other lots.")
+              help="Which of equal nodes to take: a random one, as HAMi, or the first by name.")  # fmt: skip
+@click.option("--seed", type=int, help="Seed of --ties random. Without it each run differs.")
 def hami_extender(**flags: Any) -> int:
     """HAMi's scheduler extender and webhook: /filter, /bind, /webhook, /healthz.
 

@@ -15,8 +15,8 @@ from kerf.cli.output.written import in_order
 from kerf.cli.plan.json import API_VERSION, Json, cards_number
 from kerf.cli.render import counted, emit, table
 from kerf.cli.stages import age_text, stage_of
-from kerf.engine.supply.pricing import present_price
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
+from kerf.engine.supply.pricing import capacity_type_of, present_price
+from kerf.model.constraints import INSTANCE_TYPE, NODE_POOL, ZONE
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.snapshot import ClusterNode
 
@@ -134,7 +134,7 @@ def _node_object(node: ClusterNode, read: ReadInput) -> Json:
         "nodeClaim": node.claim.name if node.claim is not None else None,
         "nodePool": pool_of(node),
         "instanceType": labels.get(INSTANCE_TYPE, ""),
-        "capacityType": labels.get(CAPACITY_TYPE, ""),
+        "capacityType": capacity_type_of(node),
         "zone": labels.get(ZONE, ""),
         "stage": stage_of(node),
         "ageSeconds": int(max(0, read.snapshot.taken_at_s - created_s(node))),
@@ -182,7 +182,7 @@ def _filled(node: ClusterNode, read: ReadInput) -> "NodeLine":
 def _node_row(node: ClusterNode, read: ReadInput, is_wide: bool) -> tuple[str, ...]:
     name = node.node.name if node.node is not None else f"({node.name})"
     wide = (node.claim.name if node.claim is not None else "-",) if is_wide else ()
-    labels = [node.labels.get(key) or "-" for key in (INSTANCE_TYPE, CAPACITY_TYPE, ZONE)]
+    labels = [node.labels.get(INSTANCE_TYPE) or "-", capacity_type_of(node) or "-", node.labels.get(ZONE) or "-"]
     age = age_text(read.snapshot.taken_at_s - created_s(node))
     price = price_text(present_price(node, read.world.supply))
     counts = (_gpus_text(node), str(len(node.pods)), price)

@@ -20,25 +20,25 @@ from kerf.cli.habits import instead, rewritten
 from kerf.errors import InputError, KerfError
 
 COMMANDS = {
-    "plan": "What Kerf would do now in the cluster, or with manifests; changes nothing.",
-    "snapshot": "All that a decision rests on, as one file: to plan again elsewhere, to edit, to send.",
-    "explain": "Why a pod waits, why a node stays or goes, and the smallest change that would help.",
-    "simulate": "Run the real controllers in virtual time: timeline, cost, waiting, waste.",
-    "sweep": "One scenario with many policies, traces, seeds and prices: cost, waits, moves, with intervals.",
-    "lint": "Findings in manifests, or in the objects of the cluster, with places, codes and fixes.",
-    "migrate": "Retired kinds (Provisioner, AWSNodeTemplate, v1beta1) to those of today, with a report.",
-    "gpus": "Each physical GPU, what is used of it, and who holds it.",
-    "nodes": "Each node, what it costs, and how far it has come.",
-    "top": "How full nodes and cards are and what they cost, again and again.",
-    "shadow": "What another autoscaler bought, beside what Kerf would buy for the same pods.",
-    "advise": "What to ask for instead, from what was used; printed with its evidence, never applied.",
-    "doctor": "Whether everything is there that Kerf needs, and what to do where it is not.",
-    "run": "The controllers, in a cluster.",
-    "manifests": "What to apply to a cluster: CRDs, roles, Deployment.",
-    "aws": "What an AWS account needs before Kerf acts in it: policies, roles, the queue of interruptions.",
-    "version": "The version of this program.",
-    "manpage": "The manual page, for man.",
-    "completion": "The script by which bash, zsh or fish completes kerf.",
+    "plan": "Say what Kerf would do now, in the cluster or with manifests. Changes nothing.",
+    "snapshot": "Write all objects that a plan depends on to one file: to plan elsewhere, to edit, to send.",
+    "explain": "Say why a pod waits, why a node stays or goes, and the smallest change that helps.",
+    "simulate": "Run the controllers in virtual time: timeline, cost, waiting, waste.",
+    "sweep": "Run one scenario with many policies, traces, seeds and prices, and compare them.",
+    "lint": "Find mistakes in manifests or in the cluster, with places, codes and fixes.",
+    "migrate": "Convert retired kinds (Provisioner, AWSNodeTemplate, v1beta1) to today's, with a report.",
+    "gpus": "List each physical GPU, how much of it is used, and by which pods.",
+    "nodes": "List each node, its price and its stage.",
+    "top": "Show how full nodes and cards are and what they cost, and refresh.",
+    "shadow": "Compare the nodes of today with those that Kerf would buy for the same pods.",
+    "advise": "Say what pods and pools should ask for, with evidence. Applies nothing.",
+    "doctor": "Check that the cluster has what Kerf needs, and say what to do.",
+    "run": "Run the controllers in a cluster.",
+    "manifests": "Print what to apply to a cluster: CRDs, roles, Deployment.",
+    "aws": "Print what Kerf needs in an AWS account: policies, roles, the queue of interruptions.",
+    "version": "Print the version of this program.",
+    "manpage": "Print the manual page, for man.",
+    "completion": "Print or install the script that completes kerf in bash, zsh or fish.",
 }
 """Commands with their one-line help, in the order of the help text."""
 HIDDEN = {"hami-extender": "HAMi's scheduler extender and webhook, for clusters in which HAMi does not run."}
@@ -98,11 +98,10 @@ class Program(click.Group):
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, message="kerf %(version)s")
 def program() -> None:
-    """A node autoscaler for Kubernetes that knows that a GPU slice lives on one physical GPU.
+    """A node autoscaler for Kubernetes that understands GPU slices.
 
     Data goes to standard output, everything else to standard error. Exit codes: 0 done; 1 failed; 2 wrong usage or
-    input; 3 done, and something needs a look (pods left unplaced, a missed expectation, findings); 4 no cluster; 130
-    interrupted.
+    input; 3 done, but look (unplaced pods, a missed expectation, findings); 4 no cluster; 130 interrupted.
     """
 
 

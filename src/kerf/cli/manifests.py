@@ -91,24 +91,37 @@ def _read_version(_context: click.Context, parameter: click.Parameter, value: st
     "--crds",
     "has_crds",
     is_flag=True,
-    help="Definitions of NodePool, NodeClaim, NodeOverlay, CapacityWindow, KWOKNodeClass.",
+    help="Print definitions of NodePool, NodeClaim, NodeOverlay, CapacityWindow, KWOKNodeClass.",
 )
 @click.option(
     "--policies",
     "has_policies",
     is_flag=True,
-    help="What holds pods for windows, and the PriorityClass of opportunistic ones; Kubernetes 1.36 or newer.",
+    help="Print the policies that hold pods for windows, and a PriorityClass. Needs Kubernetes 1.36.",
 )
-@click.option("--rbac", "has_rbac", is_flag=True, help="The service account and its roles.")
+@click.option("--rbac", "has_rbac", is_flag=True, help="Print the service account and its roles.")
 @click.option(
-    "--reader", "has_reader", is_flag=True, help="Only what lets those who have the role view use `kerf plan`."
+    "--reader",
+    "has_reader",
+    is_flag=True,
+    help="Print only the role that lets users with the role view use `kerf plan`.",
 )
-@click.option("--deployment", "has_deployment", is_flag=True, help="The replicas with Service and PodDisruptionBudget.")
+@click.option(
+    "--deployment", "has_deployment", is_flag=True, help="Print the Deployment, Service and PodDisruptionBudget."
+)
 @click.option("--namespace", default="kerf-system", show_default=True, callback=_checked_name, help="Where Kerf runs.")
-@click.option("--name", default="kerf", show_default=True, callback=_checked_name, help="Of every object.")
-@click.option("--image", default="", metavar="IMAGE", help="Has `kerf` on its PATH. Needed for the Deployment.")
-@click.option("--replicas", type=click.IntRange(min=1), default=2, show_default=True, help="One acts, the others wait.")
-@click.option("--cloud", type=click.Choice(CLOUDS), default="kwok", show_default=True, help="Who launches nodes.")
+@click.option("--name", default="kerf", show_default=True, callback=_checked_name, help="Name of every object.")
+@click.option("--image", default="", metavar="IMAGE", help="Image with `kerf` on its PATH. Needed for the Deployment.")
+@click.option(
+    "--replicas",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="Number of replicas. One acts, the others wait.",
+)
+@click.option(
+    "--cloud", type=click.Choice(CLOUDS), default="kwok", show_default=True, help="The cloud that launches nodes."
+)
 @click.option(
     "--kubernetes-version",
     "version",
@@ -116,9 +129,9 @@ def _read_version(_context: click.Context, parameter: click.Parameter, value: st
     show_default=True,
     metavar="VERSION",
     callback=_read_version,
-    help="Of the cluster. Below 1.36 without what such a server does not know.",
+    help="Version of the cluster. Below 1.36, leave out what such a server does not know.",
 )
-@click.option("--dry-run", "is_dry_run", is_flag=True, help="Kerf plans and reports; it may read and never acts.")
+@click.option("--dry-run", "is_dry_run", is_flag=True, help="Kerf plans and reports, and may not act.")
 @click.option("-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True)
 @click.argument("run_flags", nargs=-1, metavar="[-- FLAGS OF kerf run]")
 def manifests(
@@ -131,7 +144,7 @@ def manifests(
     version: tuple[int, int],
     **flags: Any,
 ) -> int:
-    """What to apply to a cluster: CRDs, policies, roles, Deployment.
+    """Print what to apply to a cluster: CRDs, policies, roles, Deployment.
 
     Without --crds, --policies, --rbac, --reader and --deployment: all of it. Goes to `kubectl apply --server-side -f
     -`.

@@ -38,7 +38,7 @@ _ENVIRONMENT = (
     ),
 )
 def manpage() -> int:
-    """The manual page, for man: `kerf manpage > kerf.1; man ./kerf.1`."""
+    """Print the manual page, for man: `kerf manpage > kerf.1; man ./kerf.1`."""
     # Escaped already, and with the backslashes of roff.
     click.echo(page(), nl=False)
     return DONE

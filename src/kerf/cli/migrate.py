@@ -30,21 +30,21 @@ from kerf.cli.proposals import a_file
     multiple=True,
     metavar="FILE|DIR|-",
     shell_complete=a_file,
-    help="Manifests to read instead of a cluster, or values of Karpenter's Helm chart.",
+    help="Files to read instead of the cluster, or values of Karpenter's Helm chart.",
 )
-@click.option("-R", "--recursive", is_flag=True, help="Read the subdirectories of directories too.")
-@click.option("--region", metavar="REGION", help="Region by whose catalogue instance types are judged.")
+@click.option("-R", "--recursive", is_flag=True, help="Read subdirectories too.")
+@click.option("--region", metavar="REGION", help="Region whose catalogue knows the instance types.")
 @click.option(
-    "-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True, help="Form of the output."
+    "-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True, help="Output format."
 )
-@click.option("--report", metavar="FILE", shell_complete=a_file, help="Write the report there too, as JSON.")
+@click.option("--report", metavar="FILE", shell_complete=a_file, help="Also write the report to this file, as JSON.")
 @cluster_options
 def migrate(files: tuple[str, ...], **flags: Any) -> int:
-    """Retired kinds (Provisioner, AWSNodeTemplate, v1beta1) to those of today, with a report.
+    """Convert retired kinds (Provisioner, AWSNodeTemplate, v1beta1) to today's, with a report.
 
-    Of files other kinds pass as they are, except for names of Karpenter's that have changed. Without -f the cluster is
-    read: its retired objects, and the workloads in which such a name stands. Exit code 0 when nothing needs a look, 3
-    when something was not kept, is doubtful, or has to be filled in.
+    In files, other kinds stay as they are, except for names that Karpenter has changed. Without -f it reads the retired
+    objects of the cluster, and the workloads that use such a name. Exit code 3 if you must look at something: it was
+    not kept, is doubtful, or has to be filled in.
     """
     from kerf.cli.migrating import show
 

@@ -27,7 +27,7 @@ from kerf.cli.inputs.options import input_options, node_names, node_option, orde
 @output_option
 @order_option
 def nodes(**flags: Any) -> int:
-    """Each node, what it costs, and how far it has come."""
+    """List each node, its price and its stage."""
     from kerf.cli.inventory import show_nodes
 
     return show_nodes(flags)

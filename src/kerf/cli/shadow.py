@@ -19,17 +19,22 @@ from kerf.model.policies import COST, STRATEGIES
     examples=(
         ("The nodes of the cluster beside those that Kerf would buy", "kerf shadow"),
         ("The same from files, as JSON", "kerf shadow -f cluster.yaml -o json"),
+        (
+            "Nodes of node groups beside what Kerf would buy by a NodePool",
+            "kerf shadow -f cluster.yaml -f pool.yaml --all-nodes",
+        ),
     ),
 )
 @input_options
 @leader_options
 @output_option
+@click.option("--all-nodes", is_flag=True, help="Compare nodes of no NodePool too, such as those of node groups.")
 @click.option("--strategy", type=click.Choice(STRATEGIES), default=COST, show_default=True, help="How to choose nodes.")
 def shadow(**flags: Any) -> int:
-    """What another autoscaler bought, beside what Kerf would buy for the same pods; changes nothing.
+    """Compare the nodes of today with those that Kerf would buy for the same pods. Changes nothing.
 
-    Compares all nodes of NodePools with one plan for their pods. On a cluster where Kerf runs as a dry run, its leader
-    also shows what it compared while the other autoscaler launched nodes.
+    It compares all nodes of NodePools with one plan for their pods. If Kerf runs in the cluster as a dry run, it also
+    shows what Kerf compared each time the other autoscaler launched nodes.
     """
     from kerf.cli.shadowing import show
 

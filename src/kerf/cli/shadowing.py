@@ -31,7 +31,7 @@ def show(flags: dict[str, Any]) -> int:
     leader = LeaderFlags.of(flags)
     source = Source.of(flags)
     read = read_input(source)
-    nodes = frozenset(node.name for node in read.snapshot.nodes if node.claim is not None)
+    nodes = frozenset(node.name for node in read.snapshot.nodes if node.claim is not None or flags["all_nodes"])
     with progress(f"planning the pods of {counted(len(nodes), 'node')}", 0.3 + 0.01 * len(nodes)):
         made = refit(read.world, nodes, Options(flags["strategy"], with_bound=False))
     seen = None if source.files and not leader.url else _seen(source, leader)
@@ -63,10 +63,15 @@ def _object(made: Refit, seen: ShadowReport | None, read: ReadInput) -> Json:
 
 def _lines(made: Refit, seen: ShadowReport | None, read: ReadInput) -> list[str]:
     if not made.present.nodes:
-        return [f"no node of a NodePool in the {read.place}", *_seen_lines(seen)]
+        return [f"no node of a NodePool in the {read.place}", *_without_pool(read), *_seen_lines(seen)]
     rows = (("now", made.present), ("Kerf", made.planned))
     lines = table(_HEADERS, [_row(name, fleet) for name, fleet in rows])
     return [*lines, "", _verdict(made, read.market.currency), *_others(made), *_seen_lines(seen)]
+
+
+def _without_pool(read: ReadInput) -> Iterable[str]:
+    if read.snapshot.nodes:
+        yield "hint: --all-nodes compares the nodes of node groups too; a NodePool, with -f, says what Kerf may buy"
 
 
 def _row(name: str, fleet: Fleet) -> tuple[str, ...]:
@@ -78,6 +83,8 @@ def _row(name: str, fleet: Fleet) -> tuple[str, ...]:
 
 def _verdict(made: Refit, currency: str) -> str:
     pods, saved = counted(made.pods, "pod"), made.present.price_micro - made.planned.price_micro
+    if made.unplaced:
+        return f"{pods}: {made.unplaced} would get no place, so the two prices cannot be compared"
     if saved <= 0:
         return f"{pods}: Kerf would not buy cheaper"
     percent = saved * 100 // made.present.price_micro
@@ -88,7 +95,7 @@ def _others(made: Refit) -> Iterable[str]:
     if made.placed_on_others:
         yield f"{counted(made.placed_on_others, 'pod')} would go on nodes that no NodePool bought"
     if made.unplaced:
-        yield f"{counted(made.unplaced, 'pod')} would get no place"
+        yield "hint: kerf plan, with their workloads instead of the pods, says why"
 
 
 def _seen_lines(seen: ShadowReport | None) -> list[str]:

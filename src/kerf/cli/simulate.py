@@ -48,26 +48,33 @@ DURATION = _Duration()
     ),
 )
 @click.argument("scenarios", nargs=-1, metavar="[SCENARIO...]", shell_complete=a_file)
-@click.option("--trace", metavar="FILE.csv", shell_complete=a_file, help="Replay a trace: its pods come and end.")
-@click.option("--trace-format", type=click.Choice(FORMATS), help="The trace's format. By default its header says.")
-@click.option("--copies", type=click.IntRange(1, 10_000), metavar="K", help="Replay so many copies, moved by chance.")
-@click.option("--skip", type=DURATION, metavar="DURATION", help="Begin so long after the trace's time 0.")
-@click.option("--span", type=DURATION, metavar="DURATION", help="Replay so much of the trace. By default all the rest.")
-@click.option("--longest", type=DURATION, metavar="DURATION", help="Let no pod of the trace run longer.")
+@click.option("--trace", metavar="FILE.csv", shell_complete=a_file, help="Replay the pods of a trace.")
+@click.option("--trace-format", type=click.Choice(FORMATS), help="Format of the trace. Default: as its header says.")
 @click.option(
-    "--bound-every", type=DURATION, metavar="DURATION", help="Take the re-pack bound so often (1h); 0s: not at all."
+    "--copies",
+    type=click.IntRange(1, 10_000),
+    metavar="K",
+    help="Replay K copies of the trace, each but the first shifted by chance.",
+)
+@click.option("--skip", type=DURATION, metavar="DURATION", help="Skip this much of the trace.")
+@click.option("--span", type=DURATION, metavar="DURATION", help="Replay this much of the trace. Default: all the rest.")
+@click.option("--longest", type=DURATION, metavar="DURATION", help="End each pod of the trace after this time.")
+@click.option(
+    "--bound-every", type=DURATION, metavar="DURATION", help="How often to compute the re-pack bound (1h); 0s: never."
 )
 @click.option(
-    "--seed", type=click.IntRange(0), metavar="N", help="Of all chance: offsets of copies, jitter of launches."
+    "--seed", type=click.IntRange(0), metavar="N", help="Seed of all randomness: offsets of copies, jitter of launches."
 )
-@click.option("--duration", type=DURATION, metavar="DURATION", help="Run so long, whatever the scenario says.")
+@click.option(
+    "--duration", type=DURATION, metavar="DURATION", help="How long to run, instead of what the scenario says."
+)
 @output_option
 @click.option("--chart", metavar="FILE.svg", help="Draw nodes, GPUs paid and used, pending pods over time.")
-@click.option("--summary", is_flag=True, help="In text, how often each thing happened in place of every row.")
+@click.option("--summary", is_flag=True, help="Count what happened instead of printing each row.")
 def simulate(scenarios: tuple[str, ...], **flags: Any) -> int:
-    """Run the real controllers in virtual time: timeline, cost, waiting, waste.
+    """Run the controllers in virtual time: timeline, cost, waiting, waste.
 
-    Exit code 3 when an expectation is missed or, in a scenario that states none, a pod has no place at the end.
+    Exit code 3 if an expectation is missed. In a scenario without expectations: if a pod has no place at the end.
     """
     if not scenarios and flags["trace"] is None:
         raise click.UsageError("expected a SCENARIO, or --trace FILE.csv")

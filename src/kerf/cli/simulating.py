@@ -48,8 +48,16 @@ def _data(reports: Sequence[SimulationReport]) -> Json:
     return objects[0] if len(objects) == 1 else {"apiVersion": API_VERSION, "kind": "ReportList", "items": objects}
 
 
+_BEGUN = 0.02
+"""The share of a run whose time is guessed; later the time left follows from what is done."""
+_PER_HOUR_S = 0.5
+"""What an hour of a small cluster takes."""
+
+
 def _report(scenario: Scenario) -> SimulationReport:
     with progress(f"simulating {scenario.name}") as meter:
+        # Until the run reports a share, the time left comes from this.
+        meter.guess(_BEGUN, _BEGUN * (2 + _PER_HOUR_S * scenario.duration_s / 3600))
         return run(scenario, progress=lambda at_s: meter.tell(at_s / scenario.duration_s if scenario.duration_s else 1))
 
 

@@ -26,12 +26,12 @@ from kerf.cli.inputs.options import source_options
 @source_options
 @leader_options
 @click.option("-o", "--output", type=click.Choice(("json", "yaml")), default="json", show_default=True)
-@click.option("--full", "is_full", is_flag=True, help="Whole objects, except for what no dump has.")
+@click.option("--full", "is_full", is_flag=True, help="Write whole objects, except for secrets and the like.")
 def snapshot(output: str, is_full: bool, **flags: Any) -> int:
-    """All that a decision rests on, as one file: to plan again elsewhere, to edit, to send.
+    """Write all objects that a plan depends on to one file: to plan elsewhere, to edit, to send.
 
-    Reads the cluster, or the manifests of -f. `kerf plan -f FILE` plans with it, `kerf plan --replay FILE` makes the
-    plan of that moment again.
+    It reads the cluster, or the files of -f. `kerf plan -f FILE` plans with the dump, `kerf plan --replay FILE`
+    repeats the plan of that moment.
     """
     from kerf.cli.dumping import show
 

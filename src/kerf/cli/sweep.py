@@ -22,20 +22,20 @@ FORMATS = ("table", "json", "csv")
     ),
 )
 @click.argument("axes", metavar="AXES.yaml", shell_complete=a_file)
-@click.option("--workers", type=click.IntRange(1), metavar="N", help="Run in so many processes; by default one a core.")
+@click.option("--workers", type=click.IntRange(1), metavar="N", help="Number of processes. Default: one for each core.")
 @click.option("--scheduler", metavar="tcp://HOST:PORT", help="Run on this Dask cluster instead.")
 @click.option(
     "--results",
     metavar="DIR",
     shell_complete=a_file,
-    help="Keep results there (AXES.results); a later sweep goes on.",
+    help="Keep results there, so a later sweep goes on. Default: AXES.results.",
 )
 @click.option("--plot", metavar="FILE.svg", help="Draw means and intervals.")
-@click.option("-o", "--output", type=click.Choice(FORMATS), default="table", help="What is printed; csv has every run.")
+@click.option("-o", "--output", type=click.Choice(FORMATS), default="table", help="Output format; csv has every run.")
 def sweep(axes: str, **flags: Any) -> int:
     """Run one scenario with many policies, traces, seeds and prices: cost, waits and moves with confidence intervals.
 
-    Exit code 1 when a run fails; the others are run all the same.
+    Exit code 1 if a run fails; the other runs go on.
     """
     if flags["scheduler"] is not None and flags["workers"] is not None:
         raise click.UsageError("--workers is of this machine, and --scheduler of another: expected one of them")

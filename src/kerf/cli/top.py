@@ -49,7 +49,7 @@ def _wanted(_: click.Context, parameter: click.Parameter, text: str) -> str:
 @node_option
 @output_option
 @order_option
-@click.option("--once", is_flag=True, help="Look once. In a pipe that is all there is, unless -w is given.")
+@click.option("--once", is_flag=True, help="Look once. In a pipe this is the default, unless -w is given.")
 @click.option(
     "--interval",
     "every_s",
@@ -60,10 +60,10 @@ def _wanted(_: click.Context, parameter: click.Parameter, text: str) -> str:
     help="How often to look.",
 )
 def top(what: str, once: bool, every_s: float, **flags: Any) -> Any:
-    """How full nodes and cards are, what that costs, and how many pods wait.
+    """Show how full nodes and cards are, what that costs, and how many pods wait.
 
-    On a terminal it looks again and again, until Ctrl-C; at a cluster or at a file. USED is what was measured, where
-    the cluster has a metrics server.
+    On a terminal it refreshes until Ctrl-C, for a cluster or a file. USED is what was measured, if the cluster has a
+    metrics server.
     """
     from kerf.cli.inputs.watching import redraw
     from kerf.cli.topping import show

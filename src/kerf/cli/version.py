@@ -17,11 +17,11 @@ from kerf.cli.output.forms import is_of_fields
         ("For a script", "kerf version -o jsonpath={.clientVersion.gitVersion}"),
     ),
 )
-@click.option("--client", is_flag=True, help="As kubectl's: without the cluster, which is never asked.")
+@click.option("--client", is_flag=True, help="Accepted as in kubectl. Kerf never asks the cluster for a version.")
 @cluster_options
 @output_option
 def version(client: bool, kubeconfig: str | None, context: str | None, output: str) -> int:
-    """The version of this program; that of the cluster is in `kerf doctor`."""
+    """Print the version of this program. `kerf doctor` has the version of the cluster."""
     if not is_of_fields(output):
         echo(f"kerf {__version__}")
         return DONE

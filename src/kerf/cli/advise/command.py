@@ -14,10 +14,10 @@ from kerf.cli.inputs.naming import WORKLOADS, wanted_objects
 from kerf.cli.inputs.options import input_options, order_option, output_option, pod_options
 
 COMMANDS = {
-    "requests": "Requests for a workload, from what its pods used: a table with the evidence, and a patch.",
-    "per-node": "What each of N jobs may ask so that one node holds them all.",
-    "pool": "A NodePool's limits against use, what they cost when filled, and types that serve no pod.",
-    "instance-types": "What pods would cost on each family of instance types, the cheapest first.",
+    "requests": "Say what a workload should request, from what its pods used.",
+    "per-node": "Say what each of N jobs may request so that one node holds them all.",
+    "pool": "Compare a NodePool's limits with its use.",
+    "instance-types": "Say what pods would cost on each family of instance types.",
 }
 """Sub-commands with their one-line help, in the order of the help text."""
 _KINDS = ("pod", *WORKLOADS)
@@ -34,7 +34,7 @@ class AdviseGroup(click.Group):
 
 @click.group(cls=AdviseGroup)
 def advise() -> None:
-    """Advice from what was used; it is printed, and never applied."""
+    """Say what pods and pools should ask for, from what was used. Applies nothing."""
 
 
 @advise.command(
@@ -59,15 +59,15 @@ def advise() -> None:
 @click.option("--prometheus", metavar="URL", help="Ask this server for a longer history.")
 @click.option("--prometheus-token-file", "token_file", metavar="FILE", help="A bearer token for it.")
 @click.option(
-    "--days", type=click.IntRange(1, 90), default=30, show_default=True, help="How far back Prometheus is asked."
+    "--days", type=click.IntRange(1, 90), default=30, show_default=True, help="How many days back to ask Prometheus."
 )
 @input_options
 @output_option
 def requests(workload: tuple[str, ...], **flags: Any) -> int:
-    """Requests for a workload, from what its pods used: the evidence, and a patch that nothing applies.
+    """Say what a workload should request, from what its pods used. Prints the evidence and a patch; applies nothing.
 
-    KIND is pod, deployment, statefulset, replicaset, job or cronjob. Exit code 0; 3 when nothing is known of its use; 1
-    when there is no such workload.
+    KIND is pod, deployment, statefulset, replicaset, job or cronjob. Exit code 3 if nothing is known of its use, 1 if
+    there is no such workload.
     """
     wanted = wanted_objects(workload, flags.pop("namespace"))
     if any(one.kind not in _KINDS for one in wanted):
@@ -85,15 +85,15 @@ def requests(workload: tuple[str, ...], **flags: Any) -> int:
     examples=(("What each of four Jobs may ask on one m5.xlarge", "kerf advise per-node 4 --instance-type m5.xlarge"),),
 )
 @click.argument("jobs", metavar="N", type=click.IntRange(1, _MOST_JOBS))
-@click.option("--instance-type", metavar="TYPE", help="The type of the node; without it those of the NodePools.")
+@click.option("--instance-type", metavar="TYPE", help="Type of the node. Default: the types of the NodePools.")
 @click.option("--nodepool", metavar="NAME", help="Only this NodePool.")
 @input_options
 @output_option
 def per_node(jobs: int, **flags: Any) -> int:
-    """What each of N jobs may ask so that one node holds them all.
+    """Say what each of N jobs may request so that one node holds them all.
 
-    That is what kubelet and DaemonSets leave of a node, divided by N, and not the size of the machine divided by N.
-    Without files and without a cluster a type is looked up in the catalogue alone. Exit code 3 when no type holds N.
+    Kubelet and DaemonSets take a part of each node; Kerf divides the rest by N. Without files and without a cluster it
+    looks only into the catalogue. Exit code 3 if no type holds N.
     """
     from kerf.cli.advise.per_node import show
 
@@ -109,7 +109,7 @@ def per_node(jobs: int, **flags: Any) -> int:
 @input_options
 @output_option
 def pool(names: tuple[str, ...], **flags: Any) -> int:
-    """A NodePool's limits against use, what they would cost when filled, and types that serve no pod."""
+    """Compare a NodePool's limits with its use. Also: the cost of the full pool, and types that serve no pod."""
     from kerf.cli.advise.pool import show
 
     return show(names, flags)
@@ -131,10 +131,10 @@ def pool(names: tuple[str, ...], **flags: Any) -> int:
 @output_option
 @order_option
 def instance_types(workloads: tuple[str, ...], **flags: Any) -> int:
-    """What pods would cost on each family of instance types, the cheapest first.
+    """Say what pods would cost on each family of instance types, the cheapest first.
 
-    The pods of workloads, those with labels (-l), or all that wait for a node; as if they were new and no node were
-    there. NodePools count with all that they ask but types and limits. Exit code 3 when no family holds all of them.
+    It takes the pods of workloads, pods with labels (-l), or all pods that wait, as if there were no nodes yet. It
+    keeps all rules of the NodePools except types and limits. Exit code 3 if no family holds all pods.
     """
     namespace = None if flags["all_namespaces"] else flags["namespace"]
     asked = wanted_objects(workloads, namespace)

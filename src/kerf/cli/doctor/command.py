@@ -25,10 +25,10 @@ from kerf.cli.proposals import a_file
 @click.option("--config", metavar="FILE", shell_complete=a_file, help="Check this file of settings for kerf run too.")
 @output_option
 def doctor(**flags: Any) -> int:
-    """Whether everything is there that Kerf needs: cluster, versions, kinds, roles, GPU plugins, catalogue, settings.
+    """Check what Kerf needs: cluster, versions, kinds, roles, GPU plugins, catalogue, settings. Only reads.
 
-    Each line says ok, or what to do. Reads only; of files or a dump it checks what is in them. Exit code 0 when all is
-    ok; 3 when something needs a look; 4 without a cluster.
+    Each line says ok, or what to do. With files or a dump it checks what is in them. Exit code 0 if all is ok, 3 if you
+    must look at something, 4 without a cluster.
     """
     from kerf.cli.doctor.checking import show
 

@@ -30,11 +30,11 @@ from kerf.cli.inputs.options import input_options, order_option, output_option, 
 @order_option
 @policy_options
 def explain(objects: tuple[str, ...], **flags: Any) -> int:
-    """Why a pod waits, why a node stays or goes, and the smallest change that would help.
+    """Say why a pod waits, why a node stays or goes, and the smallest change that helps.
 
-    Without an object: all that waits, and why. KIND is pod, deployment, statefulset, replicaset, job, cronjob, node,
-    nodeclaim, nodepool, nodeclass, cwin (a CapacityWindow), provisioningrequest or capacitybuffer; with -l instead, all
-    pods with those labels. Exit code 0; 3 when one of the pods has no place; 1 when there is no such object.
+    Without an object, it lists all pods that wait, and why. KIND is pod, deployment, statefulset, replicaset, job,
+    cronjob, node, nodeclaim, nodepool, nodeclass, cwin (a CapacityWindow), provisioningrequest or capacitybuffer. Use
+    -l instead for all pods with these labels. Exit code 3 if a pod has no place, 1 if there is no such object.
     """
     namespace = None if flags["all_namespaces"] else flags["namespace"]
     # `explain pods` is all of them that wait, and `explain pods -l app=web` those with the label.

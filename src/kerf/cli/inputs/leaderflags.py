@@ -39,17 +39,17 @@ def leader_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.IntRange(1, 65535),
             default=_METRICS_PORT,
             show_default=True,
-            help="On which its pods serve /metrics.",
+            help="Port on which Kerf's pods serve /metrics.",
         ),
         click.option(
             "--leader-account",
             metavar="NAME",
             default=ACCOUNT,
             show_default=True,
-            help="The service account that may ask it.",
+            help="Service account whose token the leader accepts.",
         ),
         click.option(
-            "--leader-url", metavar="URL", default="", help="Ask the leader there, not through the API server."
+            "--leader-url", metavar="URL", default="", help="Ask the leader at this URL, not through the API server."
         ),
         click.option(
             "--leader-token-file",

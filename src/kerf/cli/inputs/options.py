@@ -27,20 +27,29 @@ _FILES = (
         multiple=True,
         metavar="FILE|DIR|-",
         shell_complete=a_file,
-        help="Manifests to read instead of a cluster.",
+        help="Files to read instead of the cluster.",
     ),
-    click.option("-R", "--recursive", is_flag=True, help="Read the subdirectories of directories too."),
+    click.option("-R", "--recursive", is_flag=True, help="Read subdirectories too."),
     click.option(
         "--catalog",
         metavar="CATALOG",
         shell_complete=a_file,
-        help="aws[:REGION], aws:live[:REGION], alibaba[:REGION], kwok, or a file.",
+        help="Source of prices: aws[:REGION], aws:live[:REGION], alibaba[:REGION], kwok, or a file.",
     ),
-    click.option("--region", metavar="REGION", help="Region of the catalogue."),
-    click.option("--now", metavar="TIME", help="RFC 3339; by default now, with -f the newest instant in it."),
+    click.option("--region", metavar="REGION", help="Region whose prices count."),
+    click.option(
+        "--now",
+        metavar="TIME",
+        help="Plan for this time (RFC 3339). Default: now; with -f, the newest time in the files.",
+    ),
 )
 _CLUSTER = (
-    click.option("--kubeconfig", metavar="FILE", shell_complete=a_file, help="As kubectl's; KUBECONFIG without it."),
+    click.option(
+        "--kubeconfig",
+        metavar="FILE",
+        shell_complete=a_file,
+        help="The kubeconfig. Default: KUBECONFIG, then ~/.kube/config.",
+    ),
     click.option(
         "--context", metavar="NAME", shell_complete=propose_names("context"), help="Context of the kubeconfig."
     ),
@@ -52,7 +61,7 @@ def input_options(command: _Command) -> _Command:
     more = click.option(
         "--replicas", multiple=True, metavar="KIND/NS/NAME=N", help="Plan as if a workload had N replicas."
     )
-    again = click.option("-w", "--watch", is_flag=True, help="Look again and again; print what has changed.")
+    again = click.option("-w", "--watch", is_flag=True, help="Watch, and print again when something changes.")
     return _decorated(_repeated(command), (*_FILES, more, *_CLUSTER, again))
 
 
@@ -81,15 +90,13 @@ def _repeated(command: _Command) -> _Command:
 def output_option(command: _Command) -> _Command:
     """`-o` and `--no-headers`, as kubectl's."""
     flags = (
-        click.option(
-            "-o", "--output", type=OutputForm(), default="table", show_default=True, help="Form of the output."
-        ),
+        click.option("-o", "--output", type=OutputForm(), default="table", show_default=True, help="Output format."),
         click.option(
             "--no-headers",
             is_flag=True,
             expose_value=False,
             callback=keep_headers,
-            help="Tables without their first line and without sums.",
+            help="Print tables without headers and sums.",
         ),
     )
     return _decorated(command, flags)
@@ -97,7 +104,7 @@ def output_option(command: _Command) -> _Command:
 
 def order_option(command: _Command) -> _Command:
     """`--sort-by`, as kubectl's."""
-    flag = click.option("--sort-by", metavar="FIELD", help="Rows in the order of a field of -o json, such as .node.")
+    flag = click.option("--sort-by", metavar="FIELD", help="Sort rows by a field of -o json, such as .node.")
     return flag(command)
 
 
@@ -112,7 +119,7 @@ def pod_options(command: _Command) -> _Command:
             help="Only pods of this namespace.",
         ),
         click.option("-A", "--all-namespaces", is_flag=True, help="Pods of all namespaces."),
-        click.option("-l", "--selector", metavar="SELECTOR", help="Only pods with these labels, as kubectl's."),
+        click.option("-l", "--selector", metavar="SELECTOR", help="Only pods with these labels."),
     )
     return _decorated(command, flags)
 
@@ -135,14 +142,14 @@ def policy_options(command: _Command) -> _Command:
         type=click.Choice(PREFERENCES),
         default=RESPECT,
         show_default=True,
-        help="Whether a node is bought with what pods prefer, as long as it can be had.",
+        help="Respect: buy nodes that pods prefer, where possible. Ignore: do not look at preferences.",
     )
     min_values = click.option(
         "--min-values-policy",
         type=click.Choice(MIN_VALUES),
         default=STRICT,
         show_default=True,
-        help="Whether a NodePool may go below its minValues.",
+        help="Strict: never go below a NodePool's minValues. BestEffort: go below them if needed.",
     )
     return preferences(min_values(command))
 

@@ -92,7 +92,7 @@ def colour_option() -> click.Option:
         show_default=True,
         expose_value=False,
         callback=_keep_colour,
-        help="Whether to use colour and draw bars.",
+        help="Use colour and draw bars.",
     )
 
 

@@ -49,7 +49,9 @@ def _requests_of(_: click.Context, option: click.Parameter, texts: Sequence[str]
 @input_options
 @pod_options
 @output_option
-@click.option("--replay", metavar="FILE|-", help="Plan what kerf snapshot wrote, as it was planned then.")
+@click.option(
+    "--replay", metavar="FILE|-", help="Repeat the plan of a dump, with the settings and prices of that time."
+)
 @click.option("--strategy", type=click.Choice(STRATEGIES), default=COST, show_default=True, help="How to choose nodes.")
 @click.option(
     "--budget",
@@ -58,30 +60,38 @@ def _requests_of(_: click.Context, option: click.Parameter, texts: Sequence[str]
     show_default=True,
     help="About how long to look for cheaper nodes; counted in work: the plan is the same on every machine.",
 )
-@click.option("--follow", type=click.Choice(FOLLOWING), default=AUTO, show_default=True, help="How plans are kept.")
+@click.option(
+    "--follow",
+    type=click.Choice(FOLLOWING),
+    default=AUTO,
+    show_default=True,
+    help="How Kerf makes the schedulers follow the plan.",
+)
 @policy_options
 @click.option(
     "--calendar",
     "calendar_s",
     metavar="SPAN",
     callback=_span_s,
-    help="Instead of a plan: which CapacityWindow opens when in so long, such as 7d, and what it costs.",
+    help="Instead of a plan: the CapacityWindows that open within this time (such as 7d), and their cost.",
 )
 @click.option(
     "--compare",
     multiple=True,
     metavar="REQUESTS",
     callback=_requests_of,
-    help='Instead of a plan: what it would come to if the pods asked for so much, such as "cpu=900m"; repeatable.',
+    help='Instead of a plan: its cost if each pod requested this, such as "cpu=900m". Repeatable.',
 )
-@click.option("--strategies", is_flag=True, help="Instead of a plan: what each strategy comes to, side by side.")
+@click.option("--strategies", is_flag=True, help="Instead of a plan: the cost of each strategy.")
 @click.option(
-    "--consolidate", is_flag=True, help="Instead of a plan: the steps in which nodes would go, and what they save."
+    "--consolidate",
+    is_flag=True,
+    help="Instead of a plan: which nodes Kerf would remove, step by step, and what that saves.",
 )
 @click.option("--chart", metavar="FILE.svg", help="Draw the nodes to buy by type, and how full each card is.")
 @click.option("--timings", is_flag=True, help="One JSON line on stderr: seconds and bytes.")
 def plan(**flags: Any) -> int:
-    """What Kerf would do now in the cluster, or with manifests; changes nothing.
+    """Say what Kerf would do now, in the cluster or with manifests. Changes nothing.
 
     Exit code 0 when every pod has a place, 3 when some have none.
     """

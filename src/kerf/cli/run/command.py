@@ -80,18 +80,22 @@ def _address(flag: str, default: str, served: str) -> Callable[..., Any]:
 _FORMS = click.Choice(("text", "json"))
 _LEVELS = click.Choice(("debug", "info", "warning", "error"))
 _OPTIONS = (
-    _option("--kubeconfig", metavar="FILE", help="As kubectl's; without it the pod's own service account."),
+    _option("--kubeconfig", metavar="FILE", help="The kubeconfig. Default: the pod's service account."),
     _option("--context", metavar="NAME", help="Context of the kubeconfig."),
-    _option("--cloud", type=click.Choice(CLOUDS), default="kwok", show_default=True, help="Who launches nodes."),
-    _option("--catalog", metavar="CATALOG", help="aws[:REGION], alibaba[:REGION], kwok, or a file."),
-    _option("--region", metavar="REGION", help="Region of the catalogue; with --cloud aws that of the cluster."),
+    _option(
+        "--cloud", type=click.Choice(CLOUDS), default="kwok", show_default=True, help="The cloud that launches nodes."
+    ),
+    _option("--catalog", metavar="CATALOG", help="Source of prices: aws[:REGION], alibaba[:REGION], kwok, or a file."),
+    _option(
+        "--region", metavar="REGION", help="Region whose prices count; with --cloud aws the region of the cluster."
+    ),
     _option("--cluster-name", default="", metavar="NAME", help="Name of the EKS cluster, for --cloud aws."),
     _option("--aws-endpoint", default="", metavar="URL", help="Ask this URL instead of AWS, for --cloud aws."),
     _option(
         "--interruption-queue",
         default="",
         metavar="NAME",
-        help="SQS queue of interruptions, for --cloud aws; empty: only status checks tell of them.",
+        help="SQS queue of interruptions, for --cloud aws. Without it Kerf sees only failed status checks.",
     ),
     _option(
         "--namespace",
@@ -100,18 +104,23 @@ _OPTIONS = (
         show_default=True,
         help="Where Kerf runs and keeps its Lease.",
     ),
-    _option("--dry-run", is_flag=True, help="Plan, explain and publish; act never."),
-    _option("--leader-elect/--no-leader-elect", default=True, show_default=True, help="One replica acts."),
-    _duration("--leader-elect-lease-duration", "lease_s", "15s", "A lead that is not renewed ends after so long."),
-    _duration("--leader-elect-renew-deadline", "renew_s", "10s", "A leader that cannot renew stops after so long."),
-    _duration("--leader-elect-retry-period", "retry_s", "2s", "Renew, or try to lead, every so often."),
-    _option("--managed-selector", default="", metavar="SELECTOR", help="Only NodePools with these labels."),
+    _option("--dry-run", is_flag=True, help="Plan and report, but never act."),
+    _option(
+        "--leader-elect/--no-leader-elect",
+        default=True,
+        show_default=True,
+        help="Elect a leader; only the leader acts.",
+    ),
+    _duration("--leader-elect-lease-duration", "lease_s", "15s", "A lead that is not renewed ends after this time."),
+    _duration("--leader-elect-renew-deadline", "renew_s", "10s", "A leader that cannot renew stops after this time."),
+    _duration("--leader-elect-retry-period", "retry_s", "2s", "How often to renew the lead, or to try to lead."),
+    _option("--managed-selector", default="", metavar="SELECTOR", help="Act only on NodePools with these labels."),
     _address("--metrics-address", "127.0.0.1:8080", "/metrics"),
-    _option("--metrics-auth", is_flag=True, help="Serve /metrics only to tokens that may get it."),
+    _option("--metrics-auth", is_flag=True, help="Serve /metrics only to tokens with that right."),
     _address("--health-address", "127.0.0.1:8081", "/healthz and /readyz"),
-    _duration("--unready-after", "unready_s", "15s", "Not ready once the API server is gone for so long."),
-    _option("--log-format", type=_FORMS, default="text", show_default=True, help="Of the lines on standard error."),
-    _option("--log-level", type=_LEVELS, default="info", show_default=True, help="The least that is logged."),
+    _duration("--unready-after", "unready_s", "15s", "Not ready when the API server has been away for this time."),
+    _option("--log-format", type=_FORMS, default="text", show_default=True, help="Format of log lines."),
+    _option("--log-level", type=_LEVELS, default="info", show_default=True, help="Lowest level to log."),
 )
 
 
@@ -159,10 +168,10 @@ def _read_config(context: click.Context, _parameter: click.Parameter, path: str 
 )  # fmt: skip
 @_with_options
 def run(**flags: Any) -> int:
-    """The controllers, in the cluster of the kubeconfig or of the pod that this is.
+    """Run the controllers in the cluster of the kubeconfig, or in the cluster of this pod.
 
     Every flag is also an environment variable (`--batch-idle` is KERF_BATCH_IDLE) and a key of the file that --config
-    names; a flag wins over a variable, a variable over the file.
+    names. A flag overrides a variable, and a variable overrides the file.
     """
     from kerf.cli.run.starting import start
 

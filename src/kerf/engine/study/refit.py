@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from kerf.engine.decide import decide
 from kerf.engine.leaving import unbound
 from kerf.engine.options import Options
-from kerf.engine.supply.pricing import present_price
+from kerf.engine.supply.pricing import capacity_type_of, present_price
 from kerf.engine.world import World
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE
+from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
@@ -75,6 +75,6 @@ def _waiting(nodes: Iterable[ClusterNode]) -> list[Pod]:
 def fleet(nodes: Iterable[ClusterNode], world: World) -> Fleet:
     """These nodes with their present prices; one whose type is not for sale counts 0."""
     found = list(nodes)
-    types = Counter((node.labels.get(INSTANCE_TYPE, ""), node.labels.get(CAPACITY_TYPE, "")) for node in found)
+    types = Counter((node.labels.get(INSTANCE_TYPE, ""), capacity_type_of(node)) for node in found)
     price_micro = sum(present_price(node, world.supply) for node in found)
     return Fleet(len(found), price_micro, dict(sorted(types.items())))

@@ -6,12 +6,15 @@ from typing import NamedTuple
 from kerf.engine.supply.offered import Supply
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, ZONE
 from kerf.model.gpu import DeviceState, Slice
-from kerf.model.instancetypes import InstanceType, Offering
+from kerf.model.instancetypes import ON_DEMAND, SPOT, InstanceType, Offering
 from kerf.model.market import Market
 from kerf.model.nodeclaim import NodeClassRef
 from kerf.model.plan import Launch, NodePlacement
 from kerf.model.promises import offering_of, planned_type
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+
+_GROUP_CAPACITY = "eks.amazonaws.com/capacityType"
+"""EKS's label on nodes of managed node groups: `SPOT`, `ON_DEMAND` or `CAPACITY_BLOCK`."""
 
 CARD = 10_000
 """A whole physical card, in the unit of what is paid and allocated."""
@@ -36,6 +39,11 @@ def present_price(node: ClusterNode, supply: Supply) -> int:
         offering = _offering_of(bought, _present_type(bought, supply))
         price = supply.prices[bought] = 0 if offering is None else offering.price_micro
     return price
+
+
+def capacity_type_of(node: ClusterNode) -> str:
+    """What the node was bought as: a node of no NodePool on demand, unless EKS says spot; empty if unknown."""
+    return _bought(node).capacity_type
 
 
 def present_type(node: ClusterNode, supply: Supply) -> InstanceType | None:
@@ -70,9 +78,16 @@ def _read(node: ClusterNode) -> _Bought:
         labels.get(INSTANCE_TYPE) or (planned_type(claim) if claim is not None else ""),
         claim.node_class if claim is not None else None,
         labels.get(ZONE) or (planned.zone if planned is not None else ""),
-        labels.get(CAPACITY_TYPE) or (planned.capacity_type if planned is not None else ""),
+        labels.get(CAPACITY_TYPE) or (planned.capacity_type if planned is not None else _of_no_pool(node)),
         labels.get(RESERVATION) or (planned.reservation if planned is not None else ""),
     )
+
+
+def _of_no_pool(node: ClusterNode) -> str:
+    """A node of no NodePool, such as one of a node group, is taken to be on demand unless EKS says spot."""
+    if node.claim is not None or INSTANCE_TYPE not in node.labels:
+        return ""
+    return SPOT if node.labels.get(_GROUP_CAPACITY) == "SPOT" else ON_DEMAND
 
 
 def _offering_of(bought: _Bought, kind: InstanceType | None) -> Offering | None:
