@@ -374,3 +374,28 @@ def test_ended_pods_count_as_objects_alone() -> None:
             state.apply(Upserted(value))
 
         assert expected == refused(plan(state.snapshot(NOON_S), MARKET))
+
+
+@pytest.mark.parametrize("template", [DATA, SCRATCH])
+def test_a_hint_raises_the_quota_by_as_much_as_all_refused_pods_ask(template: ClaimTemplate) -> None:
+    """Three claims of a class of which one is allowed: the patch, applied, places all, and one less does not."""
+    key = "fast.storageclass.storage.k8s.io/persistentvolumeclaims"
+    pods = of_set(3, template)
+
+    unplaced = stored(pods, quota({key: 1})).unplaced
+
+    assert [{"spec": {"hard": {key: "3"}}}] * 2 == [each.patch and each.patch.change for each in unplaced]
+    assert {f"no node would help: raise {key} of ResourceQuota default/team to 3"} == {each.hint for each in unplaced}
+    assert [0, 1] == [len(stored(pods, quota({key: hard})).unplaced) for hard in (3, 2)]
+
+
+def test_a_hint_raises_each_limit_that_pods_are_over() -> None:
+    """Of cpu and of pods in two quotas; what is left may be asked for instead."""
+    unplaced = made(some(2, cpu="900m"), quota(CPU_ONE), quota({"pods": 1}, name="zz")).unplaced[0]
+
+    assert (
+        "no node would help: raise requests.cpu of ResourceQuota default/team to 1800m and "
+        "raise pods of ResourceQuota default/zz to 2, or ask for 100m at most"
+    ) == unplaced.hint
+    assert unplaced.patch is not None
+    assert ["team", "zz"] == [unplaced.patch.name, *(each.name for each in unplaced.more)]

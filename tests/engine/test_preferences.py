@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from kerf.engine.decide import decide
 from kerf.engine.explain.plan import plan
 from kerf.engine.options import Options
+from kerf.engine.world import World
 from kerf.model.constraints import HOSTNAME, PREFER_NO_SCHEDULE, ZONE, Requirements, Taint
 from kerf.model.plan import REPLAY, RESERVE, Plan
 from kerf.model.pods import RUNNING, Owner, Pod
@@ -177,3 +179,40 @@ def test_a_limit_serves_pods_before_preferences() -> None:
 
     assert [] == refused(decided)
     assert any("podAntiAffinity, weight 1" in note for note in decided.notes)
+
+
+def nowhere(number: int) -> dict[str, Any]:
+    """Twelve preferences of a pod's own: half of spread over labels that no node has, half for pods of which none is."""
+    own = [Requirements.of_labels({"app": f"none-{number}-{each}"}) for each in range(6)]
+    return {
+        "labels": {"app": f"own-{number}"},
+        "pod_affinity": PodAffinity(preferred=tuple((1, PodAffinityTerm(ZONE, each)) for each in own)),
+        "spread": tuple(
+            TopologySpreadConstraint(f"example.com/{number}-{each}", 1, WEB, is_required=False) for each in range(6)
+        ),
+    }
+
+
+def test_preferences_that_no_place_can_meet_are_dropped_before_anything_is_tried() -> None:
+    """Named as all that are dropped; the looks at pods are those of a plan that ignores preferences."""
+    pods = [a_pod(f"p-{number}", cpu=1, **nowhere(number)) for number in range(8)]
+    snapshot = a_snapshot(pools=[a_pool()], pods=pods)
+    world = World(snapshot, a_market(*TYPES))
+
+    heeded, ignored = (decide(world, Options(COST, preferences=each)) for each in ("Respect", IGNORE))
+
+    assert ignored.work == heeded.work
+    assert {pod.key: 12 for pod in pods} == {key: len(dropped) for key, dropped in heeded.dropped.items()}
+    assert len(ignored.launches) == len(heeded.launches)
+
+
+def test_a_preference_of_spread_over_a_label_of_a_pool_is_heeded() -> None:
+    """Two pools with a label of their own are two domains; an affinity term to the pod's own kind holds for it alone."""
+    pools = [a_pool(name, labels={"example.com/row": name}) for name in ("a", "b")]
+    mine = {"pod_affinity": PodAffinity(preferred=((1, PodAffinityTerm("example.com/row", WEB)),))}
+
+    decided = made(webs(2, **even("example.com/row")), pools=pools)
+    beside = made(webs(2, **mine), pools=pools)
+
+    assert {"a", "b"} == {launch.node_pool for launch in decided.launches}
+    assert not any("preference" in note for each in (decided, beside) for note in each.notes)

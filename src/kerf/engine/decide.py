@@ -29,6 +29,7 @@ from kerf.engine.place.preferences import Forms
 from kerf.engine.place.shapes import Readings, Shape, group, group_asking
 from kerf.engine.place.trial import Trial
 from kerf.engine.place.volumes import Volumes
+from kerf.engine.place.wishable import Wishable
 from kerf.engine.placing import Places, find_places, join_again, place_idle, unbought
 from kerf.engine.purchasing import purchase
 from kerf.engine.quotas import within_quotas
@@ -158,7 +159,8 @@ def _place_and_buy(world: World, options: Options, out: frozenset[str], volumes:
     unadmitted, shapes = admitted(shapes, quotas)
     over_quota, shapes = within_quotas(shapes, snapshot.quotas, supply.families, partial(_most_cards, world))
     circular, shapes = never_first(shapes, trial.ledger, snapshot.pending)
-    forms = Forms(_taints(trial, snapshot), are_ignored=options.preferences == IGNORE)
+    can_hold = Wishable(partial(_label_keys, trial, world), partial(_everyone, snapshot, pods))
+    forms = Forms(_taints(trial, snapshot), are_ignored=options.preferences == IGNORE, can_hold=can_hold)
     places = find_places(trial, shapes, {window.name: window.taint for window in snapshot.windows}, forms)
     in_vain, places.left = bought_in_vain(places.left, trial)
     none_bought = unbought(trial, places.unbought, {each.key for each in snapshot.provisioning_requests})
@@ -200,6 +202,22 @@ def _taints(trial: Trial, snapshot: ClusterSnapshot) -> Iterator[Taint]:
         yield from spot.target.taints
     for pool in snapshot.node_pools:
         yield from pool.taints
+
+
+def _label_keys(trial: Trial, world: World) -> Iterator[str]:
+    """The labels that nodes have or may get: of nodes there are, and of what is for sale."""
+    for spot in trial.spots:
+        yield from spot.target.requirements
+    for offered in world.supply.available:
+        yield from offered.target.requirements
+        yield from offered.pool.chosen_labels
+
+
+def _everyone(snapshot: ClusterSnapshot, pods: Sequence[Pod]) -> Iterator[Pod]:
+    """All pods that run or wait, and those to plan for."""
+    for node in snapshot.nodes:
+        yield from node.pods
+    yield from (*snapshot.pending, *snapshot.grouped, *pods)
 
 
 def _most_cards(world: World, family: Family) -> int:

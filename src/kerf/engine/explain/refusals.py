@@ -15,6 +15,7 @@ from kerf.engine.explain.hints.again import Again, Question, losers
 from kerf.engine.explain.hints.alike import Alike
 from kerf.engine.explain.hints.corrections import decided_again, work_expected
 from kerf.engine.explain.hints.groups import is_of_limits, limits_of
+from kerf.engine.explain.hints.quotas import over_of, raise_quota
 from kerf.engine.explain.hints.related import RELATED, beside_others, missing, partly
 from kerf.engine.explain.hints.search import ALONE, NOTHING, joined, smallest
 from kerf.engine.explain.hints.situation import pod_patch
@@ -71,6 +72,7 @@ class Telling:
         self._with_pools: list[tuple[NodePool, Decision]] = []
         self._of_few_types: list[tuple[NodePool, NodePool]] = []
         self._nearby = None if decision is None else Nearby(decision)
+        self._by_quota: dict[tuple[str, str, str], Advice] = {}
         self._by_kind: dict[Hashable, tuple[Advice, Again | None]] = {}
 
     def everyone(self, refusals: Sequence[Refusal]) -> list[Unplaced]:
@@ -146,7 +148,8 @@ class Telling:
     def _patches(self, pod: Pod, advice: Advice, *, is_group: bool) -> list[Patch]:
         """That of what makes the pod, then those of NodePools; of a group's pods only those."""
         if not advice.change:
-            found = [] if advice.patch is None else [advice.patch]
+            quotas = (each for each in advice.more if each.kind == "ResourceQuota")
+            found = [] if advice.patch is None else [advice.patch, *quotas]
         else:
             mine = pod_patch(pod, advice.change, self._cron_jobs)
             # Half of what is needed does not help.
@@ -158,6 +161,9 @@ class Telling:
         if isinstance(refusal.cause, RELATED):
             return self._beside_others(refusal)
         fixed = hint_of(refusal)
+        over = over_of(refusal.cause)
+        if over is not None and fixed is not None and self._decision is not None and refusal.pods[0].kept_for is None:
+            return self._of_quota(over, fixed.hint)
         if fixed is not None and fixed.change:
             return self._corrected(refusal, fixed)
         if fixed is not None or refusal.evidence is None:
@@ -171,6 +177,14 @@ class Telling:
         if isinstance(worst.cause, causes.LimitReached) and worst.cause.pool in self._of_everyone:
             return self._of_everyone[worst.cause.pool]
         return self._proven(smallest(Shape(refusal.pods), worst, situation), refusal)
+
+    def _of_quota(self, over: causes.OverResourceQuota, words: str) -> Advice:
+        """For pods and claims beyond one limit of a quota; once for all of them."""
+        limit = over.namespace, over.name, over.resource
+        if limit not in self._by_quota:
+            assert self._decision is not None
+            self._by_quota[limit] = raise_quota(over, words, self._decision, self._tries)
+        return self._by_quota[limit]
 
     def _question(self, pods: tuple[Pod, ...]) -> Question | None:
         """What to ask for these pods and all of their workload that the same kind of cause refuses."""

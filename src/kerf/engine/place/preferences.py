@@ -9,7 +9,7 @@ Kerf tries all of them at once, so there is nothing to drop.
 A form is the spec of a pod with some of its preferences. Forms are made once a spec, never a pod.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TypeVar
@@ -45,10 +45,19 @@ class Form:
 
 
 class Forms:
-    """The forms of specs, made once each. `taints` are those of nodes there are and that can be bought."""
+    """The forms of specs, made once each. `taints` are those of nodes there are and that can be bought.
 
-    def __init__(self, taints: Iterable[Taint] = (), *, are_ignored: bool = False) -> None:
-        self._are_ignored = are_ignored
+    Forms with a preference of which `can_hold` says no are left out: nothing takes a pod in them.
+    """
+
+    def __init__(
+        self,
+        taints: Iterable[Taint] = (),
+        *,
+        are_ignored: bool = False,
+        can_hold: Callable[[Preference], bool] = lambda _: True,
+    ) -> None:
+        self._are_ignored, self._can_hold = are_ignored, can_hold
         self._taints = tuple(dict.fromkeys(taint for taint in taints if taint.effect == PREFER_NO_SCHEDULE))
         # The spec is kept beside its forms: an identity is free again once its object is gone.
         self._known: dict[int, tuple[PodSpec, tuple[Form, ...]]] = {}
@@ -59,8 +68,15 @@ class Forms:
             return (Form(spec),)
         held = self._known.get(id(spec))
         if held is None:
-            held = self._known[id(spec)] = spec, tuple(_forms(spec, is_avoiding=self._is_avoiding(spec)))
+            held = self._known[id(spec)] = spec, tuple(self._made(spec))
         return held[1]
+
+    def _made(self, spec: PodSpec) -> Iterator[Form]:
+        order = in_order(spec, is_avoiding=self._is_avoiding(spec))
+        vain = max((at for at, each in enumerate(order, 1) if not self._can_hold(each)), default=0)
+        for dropped in range(max(vain, len(order) - _MOST), len(order)):
+            yield Form(replace(spec, wish=_wish(order[dropped:])), order[:dropped])
+        yield Form(spec, order)
 
     def _is_avoiding(self, spec: PodSpec) -> bool:
         """Whether there is a taint that it would rather not meet."""
@@ -94,13 +110,6 @@ def _spread_in_order(constraints: Sequence[TopologySpreadConstraint]) -> Iterato
         yield left[at]
         left[at] = left[-1]
         left.pop()
-
-
-def _forms(spec: PodSpec, *, is_avoiding: bool) -> Iterator[Form]:
-    order = in_order(spec, is_avoiding=is_avoiding)
-    for dropped in range(max(0, len(order) - _MOST), len(order)):
-        yield Form(replace(spec, wish=_wish(order[dropped:])), order[:dropped])
-    yield Form(spec, order)
 
 
 def _wish(kept: Sequence[Preference]) -> Wish:
