@@ -14,6 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -112,9 +113,9 @@ def _spec(cpu_milli: str, memory_mib: str, gpus: str, percent: int, models: froz
     return PodSpec((Container("main", asked, asked),), affinity=named, scheduler_name="hami-scheduler")
 
 
-def snapshot(pods: list[Pod]) -> ClusterSnapshot:
-    """Nothing but a pool whose cards HAMi shares, and the pods."""
-    return a_snapshot(pools=[_POOL], pods=pods)
+def snapshot(pods: list[Pod], limits: Resources | None = None) -> ClusterSnapshot:
+    """Nothing but a pool whose cards HAMi shares, with these limits, and the pods."""
+    return a_snapshot(pools=[replace(_POOL, limits=limits)], pods=pods)
 
 
 def pod_rows(found: list[Row], copies: int = 1) -> Iterator[PodRow]:
@@ -218,7 +219,7 @@ def loop_s() -> float:
 
 
 SETS = ("bound", "plan", "baselines")
-_PLANNED = ("default", "default:14", "cpu100", "gpushare40", "gpuspec10", "multigpu20")
+_PLANNED = ("default", "default:3", "default:14", "cpu100", "gpushare40", "gpuspec10", "multigpu20")
 
 
 def main(what: str, *variants: str) -> None:

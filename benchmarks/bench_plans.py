@@ -21,6 +21,7 @@ from kerf.engine.decision import Decision
 from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.market import Market
+from kerf.model.quantities import CPU, Resources
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type, cards
 
@@ -84,7 +85,9 @@ def few(*counts: int) -> Figures:
     for count in counts or (10, 100, 1_000):
         made = [_decided_of(found, count, seed, types) for seed in range(10)]
         yield f"few_{count}_excess_percent", statistics.mean(excess for excess, _ in made)
-        yield f"few_{count}_s", statistics.median(seconds for _, seconds in made)
+        seconds = statistics.median(each for _, each in made)
+        yield f"few_{count}_s", seconds
+        yield f"few_{count}_loops", seconds / loop_s()
 
 
 def _decided_of(found: list[dict[str, str]], count: int, seed: int, types: Market) -> tuple[float, float]:
@@ -94,7 +97,36 @@ def _decided_of(found: list[dict[str, str]], count: int, seed: int, types: Marke
     return _excess_percent(made), time.process_time() - start
 
 
-SETS: dict[str, Callable[..., Figures]] = {"equal": equal, "kinds": kinds, "beside": beside, "few": few}
+def limited(*percent: int) -> Figures:
+    """All pods of openb in a pool with a limit: so many percent of the cpu of the nodes that a plan without it buys.
+
+    The cost is that above the nodes of the plan without a limit; pods that no type takes are left by both.
+    """
+    types, pods = market(rows("catalogue_aws_16.csv")), pending(asking("default"))
+    free = decide(World(snapshot(pods), types), Options())
+    cpu = Resources.total((launch.charge, 1) for launch in free.launches)[CPU]
+    for each in percent or (97, 90):
+        world = World(snapshot(pods, limits=Resources({CPU: cpu * each // 100})), types)
+        start = time.process_time()
+        made = decide(world, Options())
+        seconds = time.process_time() - start
+        yield f"limited_{each}_loops", seconds / loop_s()
+        yield f"limited_{each}_above_free_percent", 100 * (made.cost.after_micro / free.cost.after_micro - 1)
+        yield f"limited_{each}_more_left", _left(made) - _left(free)
+
+
+def _left(made: Decision) -> int:
+    """How many pods have no node."""
+    return sum(len(refusal.pods) for refusal in made.refusals)
+
+
+SETS: dict[str, Callable[..., Figures]] = {
+    "equal": equal,
+    "kinds": kinds,
+    "beside": beside,
+    "few": few,
+    "limited": limited,
+}
 
 if __name__ == "__main__":
     # As in a command.

@@ -169,6 +169,7 @@ def openb() -> dict[str, float]:
         ("bench_openb", "plan"),
         ("bench_openb", "baselines"),
         ("bench_plans", "few"),
+        ("bench_plans", "limited"),
         ("bench_repacking", "openb"),
     )
     figures: dict[str, float] = {}

@@ -65,7 +65,10 @@ def test_the_openb_row_runs_and_has_ranges(tmp_path: Path, monkeypatch: pytest.M
     assert dict(bench_openb.baselines()).keys() <= ranges.keys()
     shown = {f"repacking_{name}_{each}" for name in ("all", "tenth") for each in ("first_s", "above_fresh_percent")}
     assert dict(bench_repacking.openb()).keys() <= ranges.keys() | shown
-    assert {"few_N_excess_percent", "few_N_s"} == {re.sub(r"\d+", "N", name) for name, _ in bench_plans.few(1, 2)}
+    few = {f"few_N_{each}" for each in ("excess_percent", "s", "loops")}
+    limited = {f"limited_{each}" for each in ("N_loops", "N_above_free_percent", "N_more_left")}
+    assert limited == {re.sub(r"\d+", "N", name) for name, _ in bench_plans.limited(50)}
+    assert few == {re.sub(r"\d+", "N", name) for name, _ in bench_plans.few(1, 2)}
     assert 0.8048 == figures["openb_default_bound_usd_h"] == figures["openb_default_bound_proved_usd_h"]
 
 

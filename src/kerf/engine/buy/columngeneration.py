@@ -15,7 +15,7 @@ Then parts become whole: what is bought nearly once more is bought, the rest is 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import isqrt
+from math import isqrt, sqrt
 
 import numpy as np
 
@@ -30,22 +30,24 @@ from kerf.engine.supply.holding import Amounts, Bools
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.instancetypes import Offering
 
-MOST_ROUNDS = 26
-"""Rounds of prices that are enough for a plan now; more make it cheaper, by less and less."""
-_STEPS_A_ROUND = 500_000
+MOST_ROUNDS = 38
+"""Rounds of prices that are enough for a plan now; more make it cheaper, by less and less. Most plans end before, but
+where prices fell late, fewer would end while each round still makes nodes a tenth of a percent cheaper."""
+_STEPS_A_ROUND = 342_000
 """Steps of the linear program times its rows, for each of those rounds; a tenth of a second or more."""
 _LEAST_ROUNDS = 31
 """In fewer, of at least a step for each row, columns are too few to be worth looking for."""
-_FILLS_A_ROUND, _MOST_FILLS = 600, 60_000
+_FILLS_A_ROUND, _MOST_FILLS = 410, 60_000
 """Ways to fill a card: more of them are worth their time where many rounds look at them."""
 _TAIL, _FLAT, _SETTLED = 6, 0.001, 0.01
 """Prices end where the last so many rounds made nodes cheaper by no more than such a part of what they cost; a part of
 that, where there is time for more rounds. Where it was less than the other, no node would make them much cheaper."""
-_NEAR = 0.01
+_NEAR = 0.0146
 """Prices end too where nodes in parts cost so little more than the least that is proven; where many rounds or shapes
 have taken the time of several plans, so many times as much."""
 _SHAPES, _MOST_SHAPES = 125, 300
-"""Rounds are meant for so many shapes, and grow with them up to so many."""
+"""Rounds are meant for so many shapes, and grow with them up to so many; the difference that is near, with the
+root of more than these: a round takes longer with them and gains as much."""
 _SMOOTHING = 0.8
 """How much of the prices that a round looks with are the best prices so far."""
 _SLACK = 0.05
@@ -56,9 +58,9 @@ _FAR = 0.9
 """A type on which no node can be worth so much of its price is left out for `_ALL_AGAIN` rounds."""
 _ALL_AGAIN = 8
 _NEARLY = 1e-6
-_SURELY = 0.7
+_SURELY = 0.8
 """A part of a node that is bought once more."""
-_OTHERWISE = (0.5, 0.6, 0.8, 0.9)
+_OTHERWISE = (0.5, 0.6, 0.7, 0.9)
 _AS_LIKELY = 0.8
 """Relative: columns with so much of the largest part are bought at once with it, where they share no shape."""
 _TOO_MUCH = 1.003
@@ -290,6 +292,7 @@ class _Generation:
         most = self._most_rounds * max(_SHAPES, min(len(worth), _MOST_SHAPES)) // _SHAPES
         share = MOST_ROUNDS / self._most_rounds
         steps, flat = 0, _FLAT * share
+        wide = min(len(worth) / _SHAPES, sqrt(len(worth) / _SHAPES))
         for number in range(most):
             if number and len(self._columns) > self._most_columns:
                 self._tidy()
@@ -319,7 +322,7 @@ class _Generation:
                 return False
             self._costs.append(self._program.cost)
             steps += self._program.steps
-            effort = (number + 1) * len(worth) / (self._most_rounds * _SHAPES)
+            effort = (number + 1) * wide / self._most_rounds
             self._is_near = self._program.cost / self._scale <= self._least * (1 + _NEAR * effort * share)
             if self._is_near or self._fell(_TAIL) <= flat or steps * len(worth) > _STEPS_A_ROUND * self._most_rounds:
                 return True

@@ -7,8 +7,8 @@ worked for nothing so far.
 
 from collections.abc import Iterable
 
-from kerf.model.placeholders import is_virtual
 from kerf.model.nodeclaim import INITIALIZED, NodeClaim
+from kerf.model.placeholders import is_virtual
 from kerf.model.pods import Pod
 from kerf.model.rejections import Workload, workload_of
 from kerf.model.times import duration_s
