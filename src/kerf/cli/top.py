@@ -66,7 +66,7 @@ def top(what: str, once: bool, every_s: float, **flags: Any) -> Any:
     metrics server.
     """
     from kerf.cli.inputs.watching import redraw
-    from kerf.cli.topping import show
+    from kerf.cli.redrawing import show
 
     if once or not sys.stdout.isatty() or flags["output"] not in ("table", "wide") or "-" in flags["files"]:
         return show(what, flags)
