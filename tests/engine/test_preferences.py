@@ -182,7 +182,7 @@ def test_a_limit_serves_pods_before_preferences() -> None:
 
 
 def nowhere(number: int) -> dict[str, Any]:
-    """Twelve preferences of a pod's own: half of spread over labels that no node has, half for pods of which none is."""
+    """Twelve preferences of a pod's own: six of spread over labels that no node has, six for absent pods."""
     own = [Requirements.of_labels({"app": f"none-{number}-{each}"}) for each in range(6)]
     return {
         "labels": {"app": f"own-{number}"},
@@ -207,7 +207,7 @@ def test_preferences_that_no_place_can_meet_are_dropped_before_anything_is_tried
 
 
 def test_a_preference_of_spread_over_a_label_of_a_pool_is_heeded() -> None:
-    """Two pools with a label of their own are two domains; an affinity term to the pod's own kind holds for it alone."""
+    """Two pools with a label of their own are two domains; an affinity term to its own kind holds for a pod alone."""
     pools = [a_pool(name, labels={"example.com/row": name}) for name in ("a", "b")]
     mine = {"pod_affinity": PodAffinity(preferred=((1, PodAffinityTerm("example.com/row", WEB)),))}
 
