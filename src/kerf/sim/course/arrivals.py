@@ -8,7 +8,6 @@ beginning, or what was left of its time and what a restart costs.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kerf.engine.disruption.disturbance import RESTART_COST
 from kerf.errors import ApiError
 from kerf.model.times import instant_s
 from kerf.ports import Clock
@@ -74,13 +73,8 @@ class Arrivals:
         name = run.arrival.name + (f"-r{run.number}" if run.number else "")
         form = self._object(run.arrival.form)
         metadata: Json = {"name": name, "namespace": NAMESPACE, "labels": form["labels"]}
-        annotations: Json = {}
         if run.runs_s is not None:
-            annotations[RUN_FOR] = f"{run.runs_s}s"
-        if self._restart_s is not None:
-            annotations[RESTART_COST] = f"{self._restart_s}s"
-        if annotations:
-            metadata["annotations"] = annotations
+            metadata["annotations"] = {RUN_FOR: f"{run.runs_s}s"}
         self._runs[name] = run
         try:
             self._api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": form["spec"]})
