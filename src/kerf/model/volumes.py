@@ -67,7 +67,10 @@ DRIVERS_OF_NODES = frozenset(
         "zfs.csi.openebs.io",
     }
 )
-"""Provisioners that make a volume on a disk of the node where its pod first runs. A CSINode says it of others."""
+"""Provisioners that make a volume on a disk of the node where its pod first runs. A CSINode says it of others.
+
+Names as in the StorageClasses of each project's own examples, November 2026.
+"""
 _NAMES_OF_NODES = frozenset({"hostname", "node", "nodeid", "nodename"})
 """Last parts of label keys such as `topology.topolvm.io/node`, whose value is another one on each node."""
 
