@@ -145,6 +145,8 @@ def test_the_shell_is_that_of_the_user(tmp_path: Path) -> None:
     assert (0, True) == (done.returncode, (tmp_path / ".config/fish/completions/kerf.fish").exists())
     unknown = kerf("completion", "install", environment={"SHELL": "/bin/csh", "HOME": str(tmp_path)})
     assert (2, True) == (unknown.returncode, "kerf completion install bash|zsh|fish" in unknown.stderr)
+    unset = kerf("completion", "install", environment={"SHELL": "", "HOME": str(tmp_path)})
+    assert (2, True) == (unset.returncode, "SHELL is not set: name one" in unset.stderr)
 
 
 def test_proposing_commands_loads_none() -> None:

@@ -51,6 +51,7 @@ EXAMPLES = [line for _, command in commands() if isinstance(command, ExampleComm
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The files that examples name, and a sweep that is short; the home of a user who has no cluster."""
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SHELL", "/bin/bash")
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)
     for name, path in FILES.items():

@@ -48,7 +48,8 @@ def completion(shell: str, of_shell: str | None) -> int:
         return DONE
     mine = of_shell or os.path.basename(os.environ.get("SHELL", ""))
     if mine not in SHELLS:
-        raise click.UsageError(f"SHELL is {brief(mine)}: name one, kerf completion install {'|'.join(SHELLS)}")
+        is_what = f"SHELL is {brief(mine)}" if mine else "SHELL is not set"
+        raise click.UsageError(f"{is_what}: name one, kerf completion install {'|'.join(SHELLS)}")
     for line in install(mine, Path.home()):
         echo(line)
     return DONE
