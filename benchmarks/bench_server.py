@@ -2,9 +2,9 @@
 
 Kerf first buys one node for one ReplicaSet, with the real control plane and the acted-out cloud. Then all of it, node,
 NodeClaim, instance and pods, is stored as often as wanted under other names, so that what is read has the form that
-the server and Kerf gave it. Run as `python -m benchmarks.bench_server response`, `... start`, `... commands` or
-`... long-plan`: a process of its own for each set, which prints its figures as JSON. Needs the programs of `make
-controlplane`.
+the server and Kerf gave it. Run as `python -m benchmarks.bench_server response`, `... start`, `... commands`, `...
+long-plan` or `... notice`: a process of its own for each set, which prints its figures as JSON. Needs the programs of
+`make controlplane`.
 """
 
 import json
@@ -25,6 +25,7 @@ from uuid import NAMESPACE_OID, uuid5
 from benchmarks import live_objects
 from benchmarks.bench_commands import measured
 from benchmarks.long_plans import LongPlans, p99
+from kerf.clouds.kwok.machines import INTERRUPT
 from kerf.controllers.conditions import digest
 from kerf.model.nodeclaim import CONSOLIDATABLE, PLANNED_PODS, PODS_SEEN
 from tools.controlplane.installation import NAMESPACE, Installation, Replica
@@ -34,6 +35,7 @@ from tools.playground import HURRIED, hosted, install, programs
 Json = dict[str, Any]
 
 _TYPE = "m5.4xlarge"
+_GENERAL = {"karpenter.k8s.aws/instance-category": ["c", "m", "r"]}
 _CPU_OF_PODS_M = 15_500  # of 16 cpus, so that no pod of another node fits
 _FOLLOWERS = ("kwok", "kube-scheduler", "kube-controller-manager")
 _KEYS = {
@@ -69,7 +71,7 @@ def filled(nodes: int, pods: int) -> Iterator[Installation]:
 def _bought(installation: Installation, pods: int) -> list[Json]:
     """What there is once Kerf has bought a node for a ReplicaSet that fills it."""
     plane = installation.plane
-    plane.apply([_pool(), _replica_set(pods)])
+    plane.apply([_pool(_GENERAL), _replica_set(pods)])
     replica = installation.start()
     plane.wait_until(lambda: _is_settled(plane, pods), 180, "the first node, its pods and its NodeClaim to settle")
     replica.program.terminate(30)  # and so gives the lease back
@@ -111,16 +113,15 @@ def _replaced(new: Mapping[str, str], found: re.Match[str]) -> str:
     return new[found[0]]
 
 
-def _pool() -> Json:
-    """Any general type, on demand; disrupted as Karpenter's defaults have it."""
-    allowed = {
-        "karpenter.sh/capacity-type": ["on-demand"],
-        "kubernetes.io/arch": ["amd64"],
-        "karpenter.k8s.aws/instance-category": ["c", "m", "r"],
-    }
+def _pool(types: Mapping[str, list[str]], labels: Mapping[str, str] | None = None) -> Json:
+    """Types with these labels, on demand; disrupted as Karpenter's defaults have it. Its nodes carry `labels`."""
+    allowed = {"karpenter.sh/capacity-type": ["on-demand"], "kubernetes.io/arch": ["amd64"], **types}
     requirements = [{"key": key, "operator": "In", "values": values} for key, values in allowed.items()]
     reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
-    template = {"spec": {"nodeClassRef": reference, "requirements": requirements, "expireAfter": "Never"}}
+    template = {
+        "metadata": {"labels": labels or {}},
+        "spec": {"nodeClassRef": reference, "requirements": requirements, "expireAfter": "Never"},
+    }
     spec = {"template": template, "disruption": {"consolidateAfter": "5s"}}
     return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "all"}, "spec": spec}
 
@@ -204,7 +205,7 @@ def _bound(plane: ControlPlane) -> set[str]:
 
 def _responses(plane: ControlPlane) -> Iterator[float]:
     planned_for = _planned(plane)
-    claims, pods = _created(plane, "nodeclaims"), _created(plane, "pods")
+    claims, pods = _times(plane, "nodeclaims"), _times(plane, "pods")
     for pod, planned in planned_for.items():
         batch = pod.rpartition("-")[0].removeprefix("default/")
         if int(batch.rpartition("-")[2]) < _WARM_UP:
@@ -213,14 +214,15 @@ def _responses(plane: ControlPlane) -> Iterator[float]:
         yield min(claims[claim] for claim in planned) - last_s - _BATCH_IDLE_S
 
 
-def _created(plane: ControlPlane, resource: str) -> dict[str, float]:
+def _times(plane: ControlPlane, resource: str, verb: str = "create") -> dict[str, float]:
+    """By name when each object of a resource was created, or last had what `verb` says."""
     return {
         event["objectRef"].get("name", ""): datetime.fromisoformat(event["stageTimestamp"]).timestamp()
         for event in plane.audit_events()
-        if event["verb"] == "create"
+        if event["verb"] == verb
         and event["objectRef"].get("resource") == resource
         and not event["objectRef"].get("subresource")
-        and event["responseStatus"].get("code") == 201
+        and event["responseStatus"].get("code") in (200, 201)
     }
 
 
@@ -276,7 +278,7 @@ def long_plan(for_s: int = 15) -> dict[str, float]:
         plans = LongPlans(Path(folder))
         install(plane, HURRIED)
         replica = Installation(plane, plans.program).start()
-        plane.apply([_pool()])
+        plane.apply([_pool(_GENERAL)])
         plans.lengthen("decide", for_s)
         chance = random.Random(1)
         for number in range(500):
@@ -288,6 +290,47 @@ def long_plan(for_s: int = 15) -> dict[str, float]:
         raise SystemExit(f"expected {_LEAST_PROBES} answers while the plan was made, got {len(answers)}")
     print(f"{len(answers)} probes, median {sorted(answers)[len(answers) // 2]:.3f} s", file=sys.stderr)
     return {"server_readyz_during_plan_p99_s": p99(answers)}
+
+
+def notice() -> dict[str, float]:
+    """Seconds from a spot notice for four nodes with twenty pods in slices to the last NodeClaim in their place.
+
+    It has come when Kerf ends the first of their NodeClaims, once its reason is noted. Times are the API server's.
+    """
+    with hosted(programs(), with_hami=True) as plane:
+        installation = install(plane, HURRIED)
+        plane.apply([_pool({"node.kubernetes.io/instance-type": ["g5.xlarge"]}, {"gpu": "on"}), _sliced(20)])
+        installation.start()
+        plane.wait_until(lambda: _running(plane) == 20, 300, "twenty pods to run")
+        before = _times(plane, "nodeclaims")
+        nodes = [node["metadata"]["name"] for node in plane.list("nodes")]
+        plane.kubectl("annotate", "node", *nodes, f"{INTERRUPT}=true")
+        plane.wait_until(lambda: not {*nodes} & {node["metadata"]["name"] for node in plane.list("nodes")}, 300, "ends")
+        plane.wait_until(lambda: _running(plane) == 20, 300, "twenty pods to run again")
+        ended_s = min(_times(plane, "nodeclaims", "delete").values())
+        new_s = [at_s for name, at_s in _times(plane, "nodeclaims").items() if name not in before]
+    print(f"{len(nodes)} nodes, {len(new_s)} NodeClaims in their place", file=sys.stderr)
+    return {"server_notice_to_claims_s": max(new_s) - ended_s}
+
+
+def _sliced(pods: int) -> Json:
+    """A Deployment of pods with 4,500 MiB of a card each: a card of 24 GB holds five."""
+    resources = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4500"}
+    container = {"name": "main", "image": "registry.example/app:1", "resources": {"limits": resources}}
+    template = {
+        "metadata": {"labels": {"app": "sliced"}},
+        "spec": {"terminationGracePeriodSeconds": 0, "containers": [container]},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "sliced", "namespace": "default"},
+        "spec": {"replicas": pods, "selector": {"matchLabels": {"app": "sliced"}}, "template": template},
+    }
+
+
+def _running(plane: ControlPlane) -> int:
+    return sum(pod["status"].get("phase") == "Running" for pod in plane.list("pods", "default"))
 
 
 def _cpu_s(replica: Replica) -> float:
@@ -302,5 +345,5 @@ def _peak_rss_mib(replica: Replica) -> float:
 
 if __name__ == "__main__":
     sets: dict[str, Callable[..., dict[str, float]]]
-    sets = {"response": response, "start": start, "commands": commands, "long-plan": long_plan}
+    sets = {"response": response, "start": start, "commands": commands, "long-plan": long_plan, "notice": notice}
     print(json.dumps(sets[sys.argv[1]](*map(int, sys.argv[2:]))))

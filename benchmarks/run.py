@@ -240,6 +240,7 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "server-start": partial(apart, "bench_server", "start"),
         "server-commands": partial(apart, "bench_server", "commands", 600),
         "server-long-plan": partial(apart, "bench_server", "long-plan", 300),
+        "server-notice": partial(apart, "bench_server", "notice", 600),
         "aws": partial(apart, "bench_aws", "burst", 300),
         "differential": partial(apart, "bench_differential", "pods", 2400),
         "followed": partial(apart, "bench_followed", "pods", 2400),
