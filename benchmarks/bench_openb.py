@@ -22,6 +22,7 @@ from typing import Any
 from benchmarks.baselines import by_score, karpenter
 from benchmarks.boundcheck import PodRow, TypeRow, proved
 from benchmarks.plancheck import checked
+from kerf.cli.collector import collect_seldom
 from kerf.cli.plan.json import plan_object
 from kerf.engine.buy.bound import proven
 from kerf.engine.decide import decide
@@ -226,6 +227,8 @@ def main(what: str, *variants: str) -> None:
     """Print the figures of a set, one object a line. A variant may have copies: `default:14`."""
     if what not in SETS:
         raise SystemExit(f"expected one of {', '.join(SETS)}, got {what}")
+    # As the program does.
+    collect_seldom()
     for variant in variants or (_PLANNED if what == "plan" else ("default",)):
         name, _, copies = variant.partition(":")
         made = {"bound": bound, "baselines": baselines}.get(what)

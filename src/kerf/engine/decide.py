@@ -40,7 +40,7 @@ from kerf.model.lowerbound import Ignored, LowerBound
 from kerf.model.placeholders import VIRTUAL
 from kerf.model.plan import Admission, Cost, GpuUse
 from kerf.model.pods import Pod, PodSpec
-from kerf.model.policies import COST, IGNORE
+from kerf.model.policies import BUDGETS, COST, IGNORE
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.volumecauses import ClaimInUse
 from kerf.sharing.family import Family
@@ -59,7 +59,9 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
         world = replace(world, snapshot=with_default_spread(world.snapshot, options.default_spread))
     groups = gangs(world.snapshot)
     work: list[int] = []
-    chosen = whole(groups, partial(_counted, world, options, work))
+    # What prices choose is rounded, so more work may cost more in the end: what less work finds counts, too.
+    tries = [whole(groups, partial(_counted, world, replace(options, budget=each), work)) for each in _budgets(options)]
+    chosen = min(tries, key=lambda each: each.outcome.rank)
     made = chosen.outcome
     floors, unmet = floor_launches(world, made.ledger, made.launches)
     now = paced((*made.launches, *floors), made.bought, world.snapshot, world.market.probed)
@@ -84,6 +86,13 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
     )
     decision = _priced(decision, made)
     return bounded(decision) if options.with_bound else decision
+
+
+def _budgets(options: Options) -> tuple[str, ...]:
+    """The budgets that are spent, the largest first: with it all that are less."""
+    if options.strategy != COST:
+        return (options.budget,)
+    return tuple(sorted((each for each in BUDGETS if BUDGETS[each] <= options.rounds), key=BUDGETS.__getitem__)[::-1])
 
 
 def _counted(world: World, options: Options, work: list[int], out: frozenset[str]) -> Outcome:

@@ -16,6 +16,6 @@ PREFERENCES = (RESPECT, IGNORE)
 STRICT, BEST_EFFORT = "Strict", "BestEffort"
 MIN_VALUES = (STRICT, BEST_EFFORT)
 """Karpenter's MIN_VALUES_POLICY."""
-BUDGETS = {"1s": 38, "30s": 234}
+BUDGETS = {"1s": 28, "30s": 172}
 """Rounds of prices by about how long they take for 7,000 pods of 120 shapes on 16 types."""
 SHORT = "1s"

@@ -6,6 +6,10 @@ columns, and so on. The prices of the lower bound are where it begins, for they 
 with is a mean of the best prices so far and those of the last answer, which jump (smoothing after Wentges 1997). For
 each shape the best node with it becomes a column, too: the best of all nodes alone are too much like each other.
 
+They still are where the same pods fill them all up. So nodes that are found cover pods, one node after the other, and
+pods that are covered are worth less beside those that are not yet, by as much as nodes still cost too much. The next
+nodes are filled up with others then, which halves the rounds.
+
 What limits of pools and reservations have left are rows of the program, too. A node costs, beside its price, what it
 takes of them at their prices: so what is left of a limit goes where it saves most, and nodes that cost more and take
 less of it are found.
@@ -23,21 +27,20 @@ from kerf.engine.buy.cardfills import Numbers, fills_of_a_card
 from kerf.engine.buy.filling import Filler, Recipe
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.linearprogram import LinearProgram
-from kerf.engine.buy.nodepricing import NodePricing, WholeNodes
+from kerf.engine.buy.nodepricing import NodePricing
 from kerf.engine.buy.relaxation import Floats, Relaxation
 from kerf.engine.place.shapes import UNCROWDED
 from kerf.engine.supply.holding import Amounts, Bools
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.instancetypes import Offering
 
-MOST_ROUNDS = 38
-"""Rounds of prices that are enough for a plan now; more make it cheaper, by less and less. Most plans end before, but
-where prices fell late, fewer would end while each round still makes nodes a tenth of a percent cheaper."""
-_STEPS_A_ROUND = 342_000
+MOST_ROUNDS = 28
+"""Rounds of prices that are enough for a plan now; more make it cheaper, by less and less. Most plans end before."""
+_STEPS_A_ROUND = 464_000
 """Steps of the linear program times its rows, for each of those rounds; a tenth of a second or more."""
 _LEAST_ROUNDS = 31
 """In fewer, of at least a step for each row, columns are too few to be worth looking for."""
-_FILLS_A_ROUND, _MOST_FILLS = 410, 60_000
+_FILLS_A_ROUND, _MOST_FILLS = 557, 60_000
 """Ways to fill a card: more of them are worth their time where many rounds look at them."""
 _TAIL, _FLAT, _SETTLED = 6, 0.001, 0.01
 """Prices end where the last so many rounds made nodes cheaper by no more than such a part of what they cost; a part of
@@ -52,6 +55,10 @@ _SMOOTHING = 0.8
 """How much of the prices that a round looks with are the best prices so far."""
 _SLACK = 0.05
 """Relative: nodes that are worth so much less than they cost are kept for later rounds all the same."""
+_LEAST_SLACK = 0.02
+"""Near the end only nodes that are worth nearly what they cost are of use, and fewer take less time."""
+_MOST_GAP = 0.2
+"""What pods may be worth less at most because nodes for all of them have been found."""
 _BEST_NODES = 10
 """Of one type in one round, beside those for each shape."""
 _FAR = 0.9
@@ -67,7 +74,7 @@ _TOO_MUCH = 1.003
 """Relative to the program before the dive; what is left then is cheaper by full nodes."""
 _MOST_AT_ONCE = 8
 _MOST_DIVES = 60
-_MOST_COLUMNS = 30
+_MOST_COLUMNS = 20
 """For each shape; beyond that half of them are dropped."""
 _NEVER = 10.0
 """What a pod without a node costs, in the price of the best node for it alone."""
@@ -229,6 +236,15 @@ class _Fills:
         return self._known[at]
 
 
+def _cover(uncovered: Floats, nodes: Amounts) -> None:
+    """Take the pods of as many of each node as there are pods for, one node after the other."""
+    for counts in nodes:
+        held = np.flatnonzero(counts)
+        times = float((uncovered[held] / counts[held]).min())
+        if times > _NEARLY:
+            uncovered[held] -= times * counts[held]
+
+
 class _Generation:
     """Rounds of columns, then the dive."""
 
@@ -261,6 +277,9 @@ class _Generation:
         least = each[cheapest, np.arange(held.shape[1])]
         highest = float(prices.max())
         self._never = len(least)
+        # Of the cheapest node for each shape how many pods it holds, and its price.
+        best = held[cheapest, np.arange(held.shape[1])]
+        self._alone = np.maximum(best, 1), np.where(best > 0, prices[cheapest, 0], highest)
         for shape, cost in enumerate(least.tolist()):
             self._program.add_column(min(cost, highest) * self._scale * _NEVER, [shape], [1.0])
         for shape in np.flatnonzero(np.isfinite(least)).tolist():
@@ -288,6 +307,7 @@ class _Generation:
         """Columns, round by round; whether the last program was solved."""
         worth, active = self._center, list(range(len(self._units)))
         best, smoothing, dues = 0.0, _SMOOTHING, self._dues
+        uncovered, leans = self._demand.copy(), True
         # Each shape needs its columns: with more of them it takes more rounds until all have some.
         most = self._most_rounds * max(_SHAPES, min(len(worth), _MOST_SHAPES)) // _SHAPES
         share = MOST_ROUNDS / self._most_rounds
@@ -299,14 +319,21 @@ class _Generation:
             prices = smoothing * self._center + (1 - smoothing) * worth
             due = smoothing * self._dues + (1 - smoothing) * dues
             fullest, is_new, quality = 0.0, False, dict[int, float]()
+            gap = self._gap()
+            slack = min(_SLACK, max(gap, _LEAST_SLACK))
             for at in active:
                 pricing = self._units[at].pricing
                 cost = pricing.price + float(self._takes[at] @ due)
-                found = pricing.best(prices, cost * (1 - _SLACK), _BEST_NODES, each_shape=True)
+                leaning = prices * self._leaning(uncovered, gap) if leans else prices
+                found = pricing.best(leaning, cost * (1 - slack), _BEST_NODES, each_shape=True)
                 quality[at] = found.most / cost
-                top = float(found.worth.max(initial=0.0)) / cost
+                worths = found.counts @ prices
+                top = float(worths.max(initial=0.0)) / cost
                 fullest = max(fullest, top, min(quality[at], 1.0))
-                is_new |= self._add(at, found, cost)
+                useful = np.flatnonzero(worths >= cost * (1 - slack))
+                useful = useful[np.argsort(-worths[useful], kind="stable")]
+                _cover(uncovered, found.counts[useful])
+                is_new |= self._append(at, found.counts[useful])
             bound = float(prices @ self._demand) / max(fullest, _NEARLY) - float(due.sum())
             if bound > best:
                 best, self._center, self._dues = bound, prices / max(fullest, 1.0), due
@@ -314,10 +341,11 @@ class _Generation:
             if number % _ALL_AGAIN == _ALL_AGAIN - 1:
                 active = list(range(len(self._units)))
             if not is_new and number:
-                if smoothing <= 0:
+                if not leans and smoothing <= 0:
                     self._has_all = True
                     break
-                smoothing = max(0.0, smoothing - 0.3)
+                smoothing = smoothing if leans else max(0.0, smoothing - 0.3)
+                leans = False
             if not self._program.is_solved():
                 return False
             self._costs.append(self._program.cost)
@@ -330,14 +358,31 @@ class _Generation:
             worth, dues = np.maximum(dual[: len(worth)], 0.0), np.maximum(-dual[len(worth) :], 0.0)
         return bool(self._columns)
 
+    def _gap(self) -> float:
+        """How much more, relatively, nodes cost now than is proven, as far as rounds make them cheaper; 0 at first."""
+        if not self._costs or self._least <= 0:
+            return 0.0
+        over = self._costs[-1] / self._scale / self._least - 1
+        return max(0.0, min(_MOST_GAP, over, self._fell(_TAIL)))
+
+    def _leaning(self, uncovered: Floats, gap: float) -> Floats:
+        """By shape what its price is multiplied with: less by up to `gap` for those of which nodes have been found.
+
+        All pods together are worth as much as before.
+        """
+        factor = 1 - gap * (1 - uncovered / self._demand)
+        whole = self._center @ self._demand
+        return factor * (whole / ((self._center * factor) @ self._demand)) if whole > 0 else factor
+
     def _cost(self, times: Amounts) -> float:
-        """What so many of each column cost, and at the best prices the pods that have none."""
+        """What so many of each column cost, and whole nodes for those that have none, of each shape alone."""
         left, cost = self._demand.copy(), 0.0
         for at in np.flatnonzero(times).tolist():
             number, counts = self._columns[at]
             cost += self._units[number].pricing.price * int(times[at])
             left -= counts * times[at]
-        return cost + float(self._center @ np.maximum(left, 0.0))
+        nodes, price = np.ceil(np.maximum(left, 0.0) / self._alone[0]), self._alone[1]
+        return cost + float(nodes @ price)
 
     def _fell(self, rounds: int) -> float:
         """How much less, relatively, nodes cost now than so many rounds before."""
@@ -355,10 +400,6 @@ class _Generation:
             at, counts = self._columns[number]
             self._known.discard((at, counts.tobytes()))
         self._columns = [each for number, each in enumerate(self._columns) if number not in dropped]
-
-    def _add(self, at: int, found: WholeNodes, cost: float) -> bool:
-        """Nodes that may be worth what they cost; whether some are new."""
-        return self._append(at, found.counts[found.worth >= cost * (1 - _SLACK)])
 
     def _append(self, at: int, nodes: Amounts) -> bool:
         """A column for each of the nodes that is new; whether any is."""

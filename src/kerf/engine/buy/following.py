@@ -22,7 +22,7 @@ from kerf.model.pods import Pod, PodSpec
 from kerf.sharing.hami.pinning import without_pin
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Bought:
     """One node of a purchase and its pods."""
 

@@ -24,6 +24,8 @@ _MOST_PARTS = 220
 _FITS = 1 + 1e-9
 _STEPS = 7
 """How often the net of prices is drawn closer around the best."""
+_NET = np.array([[0], [1]]), np.array([np.repeat(np.arange(5), 5), np.tile(np.arange(5), 5)])
+"""The place in the net of each pair of a price of cpu and one of memory."""
 _BUNDLES = 3
 """How often pods without cards are paired: of 2**3 bundles of equal pods, at most."""
 _MOST_OF_A_BUNDLE = 64
@@ -173,7 +175,7 @@ class NodePricing:
         best = (np.zeros(2), 0.0, np.inf)
         for _ in range(_STEPS):
             net = np.maximum(center[:, None] + step * np.arange(-2, 3), self.price * 1e-6)
-            pairs = np.array(np.meshgrid(net[0], net[1], indexing="ij")).reshape(2, -1)
+            pairs = net[_NET]
             if len(bare):
                 # A pod without cards must be worth no more than it takes.
                 asked = np.maximum(pairs.T @ self._asked[:2, bare], 1e-12)
