@@ -23,6 +23,8 @@ Floats = npt.NDArray[np.float64]
 _MOST_COUNTED_SHAPES = 32
 """Up to so many shapes the whole number of equal pods that a node holds is a resource of its own: it tightens the
 bound where pods do not divide a node evenly, and costs a row a type and shape."""
+PLACES = "places of shape "
+"""What the names of such resources begin with."""
 _MOST = 2**62
 """Amounts are cut to what an array of 64 bits can hold."""
 _MEMORY, _CORES, _SLOTS = "card memory", "card cores", "card slots"
@@ -206,7 +208,7 @@ class _Draft:
         for number in self._numbers:
             taking = self._takings.get(number)
             if taking is None or taking.is_counted:
-                at = self._names.of(f"places of shape {number}")
+                at = self._names.of(f"{PLACES}{number}")
                 self._entries.append((number, at, 1))
                 self._places.append((number, at))
 
