@@ -70,10 +70,10 @@ def _replanned(
     yield f"{name}_cold_s", time.process_time() - start
     seconds, worst, dearest = list[float](), dict[int, float](), 0.0
     for percent in _PERCENT:
-        random, kept, now = Random(percent), made.kept, list(first)
-        for turn in range(_TURNS):
-            now = _changed(now, first, percent, random, turn)
-            held = world_of(pending(now))
+        now, kept = _Pods(first, percent), made.kept
+        for _ in range(_TURNS):
+            now.change()
+            held = world_of(now.pods)
             start = time.process_time()
             decision = _decided(World(held, market_, kept=kept))
             seconds.append(time.process_time() - start)
@@ -81,8 +81,8 @@ def _replanned(
             worst[percent] = max(worst.get(percent, 0.0), _excess_percent(decision))
         if types:
             printed: dict[str, Any] = json.loads(json.dumps(plan_object(explain(decision), held)))
-            checked(printed, pod_rows(now), type_rows(list(types)))
-            proved(printed, pod_rows(now), type_rows(list(types)))
+            checked(printed, pod_rows(now.rows), type_rows(list(types)))
+            proved(printed, pod_rows(now.rows), type_rows(list(types)))
         cold = _decided(World(held, market_))
         dearest = max(dearest, 100 * (decision.cost.after_micro / cold.cost.after_micro - 1))
     yield from _quantiles(name, seconds, loop)
@@ -96,10 +96,10 @@ def search(copies: int = 14) -> Figures:
     found, market_ = _copied(asking("default"), copies), market(rows("catalogue_aws_16.csv"))
     loop, seconds, worst, kept = loop_s(), list[float](), 0.0, Kept()
     for percent in (0, *_PERCENT):
-        random, now = Random(percent), list(found)
-        for turn in range(_TURNS if percent else 1):
-            now = _changed(now, found, percent, random, turn)
-            shapes, world = group(pending(now)), World(snapshot([]), market_, kept=kept)
+        now = _Pods(found, percent)
+        for _ in range(_TURNS if percent else 1):
+            now.change()
+            shapes, world = group(now.pods), World(snapshot([]), market_, kept=kept)
             start = time.process_time()
             bought = cheapest_nodes(shapes, world.supply.available, Ledger.of(world), world.holding)
             bound = proven(shapes, world.supply.available, world.holding)
@@ -116,12 +116,20 @@ def _copied(found: Sequence[Row], copies: int) -> list[Row]:
     return [{**row, "name": f"{row['name']}-{copy}"} for row in found for copy in range(copies)]
 
 
-def _changed(now: Sequence[Row], drawn_from: Sequence[Row], percent: int, random: Random, turn: int) -> list[Row]:
-    """So many of them replaced by others that are drawn at random."""
-    return [
-        {**random.choice(drawn_from), "name": f"new-{turn}-{at}"} if random.random() * 100 < percent else row
-        for at, row in enumerate(now)
-    ]
+class _Pods:
+    """Pods of which at each change so many percent are replaced by others that are drawn from the first at random."""
+
+    def __init__(self, rows: Sequence[Row], percent: int) -> None:
+        self._first, self._percent, self._random, self._changes = rows, percent, Random(percent), 0
+        self.rows, self.pods = list(rows), pending(list(rows))
+
+    def change(self) -> None:
+        self._changes += 1
+        places = self._random.sample(range(len(self.rows)), len(self.rows) * self._percent // 100)
+        for at in places:
+            self.rows[at] = {**self._random.choice(self._first), "name": f"new-{self._changes}-{at}"}
+        for at, pod in zip(places, pending([self.rows[at] for at in places]), strict=True):
+            self.pods[at] = pod
 
 
 def _decided(world: World) -> Decision:

@@ -312,7 +312,7 @@ class _Generation:
         """The columns with how often each is bought; of several dives the cheapest, where there was time for them."""
         if not (self._generated() if enough is None else self._is_enough(enough)):
             return Columns([])
-        known = self._worth_keeping() if keeps else []
+        known = self._worth_keeping(enough is not None) if keeps else []
         gap = self._program.cost / self._scale / self._least - 1 if self._least > 0 else 0.0
         is_settled = self._has_all or self._is_near or self._fell(_TAIL) <= _SETTLED
         parts_micro = self._program.cost / self._scale if is_settled else 0.0
@@ -335,12 +335,12 @@ class _Generation:
         self._is_near = self._program.cost / self._scale <= self._least * (1 + enough)
         return self._is_near
 
-    def _worth_keeping(self) -> list[tuple[Column, bool]]:
-        """The columns of the last answer, and of the others those that cost least more than they are worth."""
+    def _worth_keeping(self, are_kept: bool) -> list[tuple[Column, bool]]:
+        """The columns of the last answer; unless all are kept already, also those that are nearly worth their cost."""
         over, amounts = self._program.reduced_costs()[self._never :], self._program.amounts()[self._never :]
         over = over / (np.array([self._units[at].price for at, _ in self._columns]) * self._scale)
         order = np.lexsort((over, amounts <= _NEARLY))[: _KEPT_OF_A_SHAPE * self._never]
-        order = order[(amounts[order] > _NEARLY) | (over[order] <= _KEPT_BELOW)]
+        order = order[(amounts[order] > _NEARLY) | (over[order] <= (-1 if are_kept else _KEPT_BELOW))]
         return [(self._column(*self._columns[at]), bool(amounts[at] > _NEARLY)) for at in order.tolist()]
 
     def _generated(self) -> bool:

@@ -116,6 +116,8 @@ class Holding:
         """Nodes that were filled, by row and by pods in their order, where the holding is carried on."""
         self.turns: dict[Hashable, Any] = {}
         """Turns in which pods must come to cards."""
+        self.takings: dict[Hashable, Any] = {}
+        """What a pod takes of idle cards, by its kind and their state."""
         self.warmth: Warmth | None = None
         """What was kept of earlier decisions, where the caller carries that."""
         self._before, self._origins = before, np.zeros(0, dtype=np.int64)
@@ -137,7 +139,8 @@ class Holding:
     def _says_the_same_as(self, before: "Holding") -> None:
         self._kinds, self._numbers, self._shapes = before._kinds, before._numbers, before._shapes
         self._counts, self._asked = before._counts, before._asked
-        self._known_asked, self._asks, self.turns = before._known_asked, before._asks, before.turns
+        self._known_asked, self._asks = before._known_asked, before._asks
+        self.turns, self.takings = before.turns, before.takings
 
     def carried(self, offered_types: Sequence[OfferedType]) -> "Holding":
         """The same for the next decision, on the types of its supply, without counts of pods.
