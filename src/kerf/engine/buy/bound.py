@@ -75,7 +75,7 @@ def proven(
     filler = Filler(shapes, holding or Holding(offered_types))
     warmth = filler.holding.warmth
     kept = None if warmth is None else warmth.proof(offered_types)
-    if kept is not None:
+    if kept is not None and kept.is_about(map(filler.holding.shape_number, filler.shapes)):
         return _as_kept(kept, filler)
     useful = undominated(filler, offered_types, [len(shape) for shape in shapes])
     if not useful:

@@ -108,19 +108,20 @@ def _chosen(asked: _Question) -> tuple[float, Columns]:
         found = columns_of(asked.part, relaxation, types, worth, asked.ledger, most_rounds=asked.most_rounds)
         return float(worth @ relaxation.demand), found
     known = list(_known_columns(asked))
+    of_known, enough = {id(column.offered) for column in known}, max(NEAR, warmth.gap + _MUCH_THE_SAME)
+    own = [at for at, each in enumerate(relaxation.types) if id(each) in of_known or at in asked.frugal]
     proof = warmth.proof(asked.tier)
-    if known and proof is not None:
-        numbers = map(asked.part.holding.shape_number, asked.part.shapes)
+    numbers = [asked.part.holding.shape_number(shape) for shape in asked.part.shapes]
+    if known and proof is not None and proof.is_about(numbers):
         worth = np.array(proof.worths(numbers, relaxation.demand.tolist()), dtype=np.float64) / NANO
-        of_known = {id(column.offered) for column in known}
-        types = [at for at, each in enumerate(relaxation.types) if id(each) in of_known or at in asked.frugal]
-        enough = max(NEAR, warmth.gap + _MUCH_THE_SAME)
-        found = _columns(asked, types, worth, known, enough)
+        found = _columns(asked, own, worth, known, enough)
         if found.bought:
             return float(worth @ relaxation.demand), found
     worth, types = _best_prices(asked)
     remember(asked.part, relaxation, asked.tier, asked.most_rounds)
-    return float(worth @ relaxation.demand), _columns(asked, types, worth, known)
+    found = _columns(asked, own, worth, known, enough) if known else Columns([])
+    found = found if found.bought else _columns(asked, types, worth, known)
+    return float(worth @ relaxation.demand), found
 
 
 def _columns(

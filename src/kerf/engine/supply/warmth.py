@@ -46,8 +46,8 @@ class KeptColumn(Large):
 class KeptProof(Large):
     """Prices at which no node of `offered` is worth more than it costs: `worth` by number of the shape, in nano-units.
 
-    They hold for any number of pods, but of a shape in `most`: only while there are no more than that in all. Of other
-    shapes they say nothing, so such pods are worth nothing. `step_micro` divides every price.
+    They hold for any number of pods, but of a shape in `most`: only while there are no more than that in all.
+    `step_micro` divides every price.
     """
 
     offered: tuple[OfferedType, ...]
@@ -58,6 +58,10 @@ class KeptProof(Large):
     whole: tuple[WholeType, ...]
     ignored: tuple[Ignored, ...]
 
+    def is_about(self, numbers: Iterable[int]) -> bool:
+        """Whether it says something of all of these shapes."""
+        return all(number in self.worth for number in numbers)
+
     def worths(self, numbers: Iterable[int], pods: Iterable[int]) -> list[int]:
         """What each of so many pods of the shapes is worth, in nano-units.
 
@@ -65,7 +69,7 @@ class KeptProof(Large):
         """
         found = []
         for number, count in zip(numbers, pods, strict=True):
-            worth, most = self.worth.get(number, 0), self.most.get(number, count)
+            worth, most = self.worth[number], self.most.get(number, count)
             found.append(worth * most // count if most < count else worth)
         return found
 
