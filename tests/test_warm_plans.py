@@ -1,7 +1,6 @@
 """Plans that begin with what the last one has left: as good as others, as well proven, and nothing outdated in them."""
 
 import json
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -18,6 +17,8 @@ from kerf.engine.explain.plan import explain
 from kerf.engine.supply.kept import Kept
 from kerf.engine.world import World
 from kerf.model.market import Market
+from kerf.testing.builders import a_pod
+from tests.engine.worlds import shape_of
 from tests.examples import examples
 from tests.test_boundcheck import CATALOGUE as KNOWN
 
@@ -174,15 +175,36 @@ def test_a_column_that_is_of_no_use_for_long_is_dropped() -> None:
     assert not before & {column.key for column in kept.columns}
 
 
-def test_a_holding_that_has_grown_large_is_not_carried_on() -> None:
-    """Then all is worked out anew, as after a restart."""
+def test_no_more_is_known_of_filled_nodes_than_is_useful() -> None:
+    """Beyond some thousand they are filled again, and the columns stay."""
     chance, market = Random(8), bench_openb.market(CATALOGUE)
     rows = drawn(chance, kinds(chance, 40), 100)
     kept = decided(rows, market, Kept()).kept
     assert kept is not None
     assert kept.known is not None
+    again = decided(rows, market, kept)
     kept.known.fills.update((number, None) for number in range(20_000))
 
-    warm = decided(rows, market, replace(kept))
+    warm = decided(rows, market, kept)
+
+    assert launches(again) == launches(warm)
+    assert warm.kept is not None
+    assert warm.kept.known is not None
+    assert len(warm.kept.known.fills) < 1_000
+
+
+def test_of_very_many_kinds_of_pods_nothing_is_kept() -> None:
+    """Then the next plan is one from nothing, as after a restart."""
+    chance, market = Random(9), bench_openb.market(CATALOGUE)
+    rows = drawn(chance, kinds(chance, 40), 100)
+    kept = decided(rows, market, Kept()).kept
+    assert kept is not None
+    assert kept.known is not None
+    for number in range(6_000):
+        kept.known.shape_number(shape_of(a_pod(cpu=f"{number + 1}m")))
+
+    warm = decided(rows, market, kept)
 
     assert launches(decided(rows, market)) == launches(warm)
+    assert warm.kept is not None
+    assert warm.kept.columns

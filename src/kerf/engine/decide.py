@@ -34,7 +34,6 @@ from kerf.engine.placing import Places, find_places, join_again, place_idle, unb
 from kerf.engine.purchasing import purchase
 from kerf.engine.quotas import within_quotas
 from kerf.engine.supply import pricing
-from kerf.engine.supply.kept import Kept
 from kerf.engine.world import World
 from kerf.model.constraints import Taint
 from kerf.model.lowerbound import Ignored, LowerBound
@@ -86,7 +85,7 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
     decision = _priced(decision, made)
     if options.with_bound:
         decision = bounded(decision)
-    return decision if world.kept is None else replace(decision, kept=Kept.of(world.holding))
+    return replace(decision, kept=world.left())
 
 
 def _counted(world: World, options: Options, work: list[int], out: frozenset[str]) -> Outcome:

@@ -60,6 +60,11 @@ class World:
             return self.kept.holding(available)
         return Holding(available) if self.known is None else self.known.beside(available)
 
+    def left(self) -> Kept | None:
+        """What decisions that were made from it leave to the next; as it was kept where none has asked for a type."""
+        asked: Holding | None = vars(self).get("holding")
+        return self.kept if self.kept is None or asked is None else Kept.of(asked)
+
     def with_leaving(self) -> "World":
         """The same where pods of nodes that go wait already (`engine.leaving`); the very same where there are none."""
         snapshot = with_leaving(self.snapshot)

@@ -29,7 +29,7 @@ Bools = npt.NDArray[np.bool_]
 _Number = TypeVar("_Number", bound=np.integer[Any])
 _UNKNOWN = -1
 """In the place of an answer that was not asked for yet."""
-_MOST_KINDS, _MOST_STEPS, _MOST_NODES = 5_000, 50_000, 10_000
+_MOST_KINDS, _MOST_STEPS, _MOST_NODES = 5_000, 20_000, 5_000
 """What a holding is carried on with at most: kinds and shapes of pods, steps of cards, and filled nodes."""
 _FEW = 8
 """Rows of which each is asked about by itself."""
@@ -124,7 +124,8 @@ class Holding:
         self.know(offered_types)
         if before is not None:
             # What is said of a kind of pods, or of a state of cards, is said by the same numbers in both.
-            self._says_the_same_as(before)
+            self._says_of_kinds(before)
+            self._says_of_cards(before)
             known = before._rows
             self._origins = np.array([known.get(id(each), -1) for each in self.types], dtype=np.int64)
         self._classes: Classes = Classes(None if before is None else before._classes, self._origins)
@@ -134,22 +135,28 @@ class Holding:
 
         Cost: linear in the types; later, once for each answer that is asked for again, and the types that are new.
         """
-        return Holding(offered_types, self)
+        found = Holding(offered_types, self)
+        found.warmth = self.warmth
+        return found
 
-    def _says_the_same_as(self, before: "Holding") -> None:
+    def _says_of_kinds(self, before: "Holding") -> None:
         self._kinds, self._numbers, self._shapes = before._kinds, before._numbers, before._shapes
-        self._counts, self._asked = before._counts, before._asked
-        self._known_asked, self._asks = before._known_asked, before._asks
+        self._asked, self._known_asked, self._asks = before._asked, before._known_asked, before._asks
+
+    def _says_of_cards(self, before: "Holding") -> None:
+        self.cards, self._counts = before.cards, before._counts
         self.turns, self.takings = before.turns, before.takings
 
     def carried(self, offered_types: Sequence[OfferedType]) -> "Holding":
         """The same for the next decision, on the types of its supply, without counts of pods.
 
-        What types say is carried on where they are the same types, so the two do not hold each other.
+        What types say is carried on where they are the same types, so the two do not hold each other. Of cards and of
+        filled nodes nothing is, once that is much.
         """
         found = Holding()
-        found.cards = self.cards
-        found._says_the_same_as(self)
+        found._says_of_kinds(self)
+        if len(self.cards) <= _MOST_STEPS:
+            found._says_of_cards(self)
         found.know(offered_types)
         count = len(found.types)
         if len(self.types) >= count and all(map(operator.is_, self.types, found.types)):
@@ -157,15 +164,14 @@ class Holding:
             found._capacities = {name: amounts[:count] for name, amounts in self._capacities.items()}
             found._quotients = {requests: counts[:count] for requests, counts in self._quotients.items()}
             found._admits = {asked: answers[:count].copy() for asked, answers in self._admits.items()}
-            found.fills = self.fills
+            if len(self.fills) <= _MOST_NODES:
+                found.fills = self.fills
         return found
 
     @property
     def is_full(self) -> bool:
-        """Whether so much is known that the next decision should begin from nothing."""
-        kinds = max(len(self._shapes), len(self._quotients), self._kinds.size)
-        nodes = len(self.fills) + len(self.turns)
-        return kinds > _MOST_KINDS or len(self.cards) > _MOST_STEPS or nodes > _MOST_NODES
+        """Whether so many kinds of pods are known that the next decision should begin from nothing."""
+        return max(len(self._shapes), len(self._quotients), self._kinds.size) > _MOST_KINDS
 
     def know(self, offered_types: Iterable[OfferedType]) -> None:
         """Give types their rows at once: one by one the answers that are known grow row by row."""
