@@ -143,7 +143,7 @@ def test_columns_of_a_type_are_kept_as_long_as_it_is_sold_as_it_was() -> None:
     rows = drawn(chance, kinds(chance, 40), 200)
     kept = decided(rows, market, Kept()).kept
     assert kept is not None
-    dearer = [{**row, "price": "9.9"} if row["name"] == "g6.4xlarge" else row for row in CATALOGUE]
+    dearer = [{**row, "price": "19.9"} if row["name"] == "g6.48xlarge" else row for row in CATALOGUE]
     world = World(bench_openb.snapshot([]), bench_openb.market(dearer), kept=kept)
     there = {column.offered.kind.name for column in kept.columns}
 
@@ -151,8 +151,8 @@ def test_columns_of_a_type_are_kept_as_long_as_it_is_sold_as_it_was() -> None:
 
     assert warmth is not None
     left = {column.offered.kind.name for column in warmth.columns(world.supply.available)}
-    assert there - {"g6.4xlarge"} == left
-    assert "g6.4xlarge" in there
+    assert there - {"g6.48xlarge"} == left
+    assert "g6.48xlarge" in there
     assert warmth.proof(world.supply.available) is None
 
 
