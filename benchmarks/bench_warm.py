@@ -2,7 +2,7 @@
 
 Run as `python -m benchmarks.bench_warm fleet|search [COPIES]` or `waiting [NODES]`. `fleet` plans all pods of the trace
 for an empty cluster again and again, after 2, 10, 30 or 60 % of them were replaced by others drawn from the trace;
-`search` is the same without what each pod costs: from shapes to nodes, and the bound. `waiting` has the pods wait beside
+`search` is the same without what each pod costs: from shapes to nodes, and the bound. In `waiting` the pods wait beside
 5,000 full nodes on which 100,000 others run. `loops` are seconds in loops of ten million steps.
 """
 
