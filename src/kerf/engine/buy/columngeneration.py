@@ -70,7 +70,7 @@ _MOST_AT_ONCE = 8
 _MOST_DIVES = 60
 _MOST_COLUMNS = 30
 """For each shape; beyond that half of them are dropped."""
-_KEPT_OF_A_SHAPE, _KEPT_BELOW = 6, 0.03
+_KEPT_OF_A_SHAPE, _KEPT_BELOW = 4, 0.03
 """Columns that are worth keeping: so many for each shape, of those that cost hardly more than they are worth."""
 _NEVER = 10.0
 """What a pod without a node costs, in the price of the best node for it alone."""
@@ -133,7 +133,7 @@ def columns_of(
     *,
     most_rounds: int = MOST_ROUNDS,
     known: Sequence[Column] = (),
-    enough: float | None = None,
+    enough: float = 0.0,
     keeps: bool = False,
 ) -> Columns:
     """Nodes for the pods of the relaxation.
@@ -141,10 +141,10 @@ def columns_of(
     `types` are those numbers of the relaxation that are worth buying, `worth` is by shape what a pod is worth at the
     best prices known, in micro-units. Together they may hold more than there are, or fewer; pods that no type takes,
     that limits leave no room for, that keep others off or need ports are left out. None at all where the solver fails.
-    `known` are columns to begin with. With `enough` there are no rounds: nodes are bought where in parts they cost no
-    more than so much above the least, relatively, and else none. With `keeps` it is said which columns may be of use
-    again. The ledger stays as it is. Cost: `most_rounds` rounds of one linear program of shapes, bounded in its steps,
-    and for each type of pairs of parts of nodes; hardly of pods.
+    `known` are columns to begin with. Rounds end where nodes in parts cost no more than `enough` above the least,
+    relatively; without rounds nodes are bought only there. With `keeps` it is said which columns may be of use again.
+    The ledger stays as it is. Cost: `most_rounds` rounds of one linear program of shapes, bounded in its steps, and for
+    each type of pairs of parts of nodes; hardly of pods.
     """
     usual = _usual(filler)
     fills = _Fills(relaxation, worth, min(_MOST_FILLS, most_rounds * _FILLS_A_ROUND))
@@ -308,11 +308,11 @@ class _Generation:
                     column for column, able in zip(held, is_able.tolist(), strict=True) if not able
                 ]
 
-    def bought(self, enough: float | None = None, *, keeps: bool = False) -> Columns:
+    def bought(self, enough: float = 0.0, *, keeps: bool = False) -> Columns:
         """The columns with how often each is bought; of several dives the cheapest, where there was time for them."""
-        if not (self._generated() if enough is None else self._is_enough(enough)):
+        if not (self._generated(enough) if self._most_rounds else self._is_enough(enough)):
             return Columns([])
-        known = self._worth_keeping(enough is not None) if keeps else []
+        known = self._worth_keeping(not self._most_rounds) if keeps else []
         gap = self._program.cost / self._scale / self._least - 1 if self._least > 0 else 0.0
         is_settled = self._has_all or self._is_near or self._fell(_TAIL) <= _SETTLED
         parts_micro = self._program.cost / self._scale if is_settled else 0.0
@@ -343,7 +343,7 @@ class _Generation:
         order = order[(amounts[order] > _NEARLY) | (over[order] <= (-1 if are_kept else _KEPT_BELOW))]
         return [(self._column(*self._columns[at]), bool(amounts[at] > _NEARLY)) for at in order.tolist()]
 
-    def _generated(self) -> bool:
+    def _generated(self, enough: float) -> bool:
         """Columns, round by round; whether the last program was solved."""
         worth, active = self._center, list(range(len(self._units)))
         best, smoothing, dues = 0.0, _SMOOTHING, self._dues
@@ -382,7 +382,8 @@ class _Generation:
             self._costs.append(self._program.cost)
             steps += self._program.steps
             effort = (number + 1) * wide / self._most_rounds
-            self._is_near = self._program.cost / self._scale <= self._least * (1 + NEAR * effort * share)
+            most_above = max(enough, NEAR * effort * share)
+            self._is_near = self._program.cost / self._scale <= self._least * (1 + most_above)
             if self._is_near or self._fell(_TAIL) <= flat or steps * len(worth) > _STEPS_A_ROUND * self._most_rounds:
                 return True
             dual = self._program.prices() / self._scale

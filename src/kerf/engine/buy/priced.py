@@ -110,23 +110,22 @@ def _chosen(asked: _Question) -> tuple[float, Columns]:
     known = list(_known_columns(asked))
     of_known, enough = {id(column.offered) for column in known}, max(NEAR, warmth.gap + _MUCH_THE_SAME)
     own = [at for at, each in enumerate(relaxation.types) if id(each) in of_known or at in asked.frugal]
+    unsought = replace(asked, most_rounds=0)
     proof = warmth.proof(asked.tier)
     numbers = [asked.part.holding.shape_number(shape) for shape in asked.part.shapes]
     if known and proof is not None and proof.is_about(numbers):
         worth = np.array(proof.worths(numbers, relaxation.demand.tolist()), dtype=np.float64) / NANO
-        found = _columns(asked, own, worth, known, enough)
+        found = _columns(unsought, own, worth, known, enough)
         if found.bought:
             return float(worth @ relaxation.demand), found
     worth, types = _best_prices(asked)
     remember(asked.part, relaxation, asked.tier, asked.most_rounds)
-    found = _columns(asked, own, worth, known, enough) if known else Columns([])
-    found = found if found.bought else _columns(asked, types, worth, known)
+    found = _columns(unsought, own, worth, known, enough) if known else Columns([])
+    found = found if found.bought else _columns(asked, types, worth, known, enough if known else 0.0)
     return float(worth @ relaxation.demand), found
 
 
-def _columns(
-    asked: _Question, types: Sequence[int], worth: Floats, known: Sequence[Column], enough: float | None = None
-) -> Columns:
+def _columns(asked: _Question, types: Sequence[int], worth: Floats, known: Sequence[Column], enough: float) -> Columns:
     """The nodes, beginning with columns that are known; what is found is kept."""
     part, holding, warmth = asked.part, asked.part.holding, asked.part.holding.warmth
     found = columns_of(
@@ -142,8 +141,7 @@ def _columns(
     )
     if warmth is not None and found.known:
         numbers = np.array([holding.shape_number(shape) for shape in part.shapes], dtype=np.int64)
-        kept = ((_kept(column, numbers), is_used) for column, is_used in found.known)
-        warmth.note(kept, found.gap if enough is None else None)
+        warmth.note(((_kept(column, numbers), is_used) for column, is_used in found.known), found.gap, enough)
     return found
 
 

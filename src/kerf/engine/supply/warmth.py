@@ -87,7 +87,7 @@ class Warmth:
             self._columns.setdefault(id(column.offered), []).append(column)
         self._proofs = {_named(proof.offered): proof for proof in proofs}
         self.gap = gap
-        """Relative: what nodes in parts cost above the proven bound when columns were looked for last."""
+        """Relative: what nodes in parts cost above the proven bound when columns were looked for last, or since."""
         self._found: dict[tuple[int, tuple[int, ...], tuple[int, ...]], KeptColumn] = {}
         self._proven: dict[tuple[int, ...], KeptProof] = {}
         self._next_gap, self._has_chosen = gap, False
@@ -105,15 +105,15 @@ class Warmth:
         """Prices that this decision has found."""
         self._proven[_named(proof.offered)] = proof
 
-    def note(self, columns: Iterable[tuple[KeptColumn, bool]], gap: float | None = None) -> None:
-        """Columns that a purchase has known, and whether it used each; `gap` where it has looked for more of them."""
+    def note(self, columns: Iterable[tuple[KeptColumn, bool]], gap: float, enough: float) -> None:
+        """Columns that a purchase has known, and whether it used each; the gap, and the one that would have done."""
         self._has_chosen = True
         for column, is_used in columns:
             known = self._found.get(column.key)
             if known is None or (is_used and known.idle):
                 self._found[column.key] = replace(column, idle=0) if is_used else replace(column, idle=1)
-        if gap is not None:
-            self._next_gap = gap
+        # What did for the last pods is no aim for the next: so it does not grow from plan to plan.
+        self._next_gap = min(self._next_gap, gap) if gap <= enough else gap
 
     def next_gap(self) -> float:
         """`gap` for the next decision."""
