@@ -161,10 +161,8 @@ def apart(module: str, what: str, most_s: int = 1200) -> dict[str, float]:
 
 def openb() -> dict[str, float]:
     """Bound and plans of the openb trace. Its files are not part of the project: without them the row says so."""
-    if FOLDER not in os.environ:
-        print(f"openb IS LEFT OUT: {FOLDER} names no folder with the trace, see benchmarks/bench_openb.py", flush=True)
-        return {}
-    sets = (
+    return _of_the_trace(
+        "openb",
         ("bench_openb", "bound"),
         ("bench_openb", "plan"),
         ("bench_openb", "baselines"),
@@ -172,6 +170,17 @@ def openb() -> dict[str, float]:
         ("bench_plans", "limited"),
         ("bench_repacking", "openb"),
     )
+
+
+def warm() -> dict[str, float]:
+    """Plans of the same trace that begin with what the last one has left."""
+    return _of_the_trace("warm", ("bench_warm", "fleet"), ("bench_warm", "search"), ("bench_warm", "waiting"))
+
+
+def _of_the_trace(row: str, *sets: tuple[str, str]) -> dict[str, float]:
+    if FOLDER not in os.environ:
+        print(f"{row} IS LEFT OUT: {FOLDER} names no folder with the trace, see benchmarks/bench_openb.py", flush=True)
+        return {}
     figures: dict[str, float] = {}
     for module, name in sets:
         figures |= apart(module, name, 600)
@@ -226,6 +235,7 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "beside": partial(apart, "bench_plans", "beside", 300),
         "changes": partial(apart, "bench_changes", "changes", 300),
         "openb": openb,
+        "warm": warm,
         "replay-day": partial(replay, "day", 900),
         "replay-weeks": partial(replay, "weeks", 1800),
         "replay-moved": partial(replay, "moved", 14_400),

@@ -2,11 +2,21 @@
 
 import re
 import tomllib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from benchmarks import bench_changes, bench_openb, bench_plans, bench_random, bench_repacking, bench_replay, run
+from benchmarks import (
+    bench_changes,
+    bench_openb,
+    bench_plans,
+    bench_random,
+    bench_repacking,
+    bench_replay,
+    bench_warm,
+    run,
+)
 from benchmarks.baselines import by_score, karpenter
 from benchmarks.bench_decisions import SETS
 from benchmarks.boundcheck import PodRow, TypeRow
@@ -17,6 +27,25 @@ KNOWN = ("plan-10000", "plan-100000", "planner", "day")
 def test_no_name_runs_every_row() -> None:
     """As `make bench` alone does."""
     assert list(KNOWN) == run.chosen((), KNOWN)
+
+
+@pytest.mark.parametrize("made", [bench_warm.fleet, bench_warm.waiting], ids=["fleet", "waiting"])
+def test_the_row_of_warm_plans_runs_and_has_ranges(
+    made: Callable[[int], Iterator[tuple[str, float]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a trace of a few lines."""
+    (tmp_path / "catalogue_aws_16.csv").write_text(
+        "name,gpu_name,gpus,gpu_mem_mib,cpu_milli,mem_mib,pods,price\ng6.xlarge,l4,1,22888,3920,14162,58,0.8048\n"
+    )
+    lines = (f"p{number},{1000 + number},1024,1,470\n" for number in range(30))
+    head = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n"
+    (tmp_path / "openb_pod_list_default.csv").write_text(head + "".join(lines))
+    monkeypatch.setenv(bench_openb.FOLDER, str(tmp_path))
+    ranges = tomllib.loads(Path(run.__file__).with_name("ranges.toml").read_text(encoding="utf-8"))
+
+    figures = dict(made(1))
+
+    assert figures.keys() <= ranges.keys()
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from kerf.engine.disruption.repair import too_many
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.disruption import explained, obstacle_text
 from kerf.engine.leaving import moves
+from kerf.engine.supply.kept import Kept
 from kerf.engine.world import World
 from kerf.model import events
 from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, DRIFTED, UNHEALTHY, NodeClaim
@@ -88,6 +89,8 @@ class DisruptionController:
         self._settled: tuple[int, float] = (-1, 0)
         # What looks so far have found of nodes whose pods fit nowhere else.
         self._asked = Asked()
+        # What decisions of the last look have left to those of the next.
+        self._columns = Kept()
         # When all nodes were looked at last.
         self._looked_s = float("-inf")
 
@@ -198,6 +201,7 @@ class DisruptionController:
             snapshot,
             market,
             options_of(settings),
+            kept=self._columns,
             replaces_spot=settings.spot_to_spot_consolidation == "On",
             repairs_at_once=settings.node_repair == IGNORE_BUDGETS,
         )
@@ -211,6 +215,7 @@ class DisruptionController:
         repacks = self._repacks.are_due(snapshot)
         work = partial(first_command, world, found, placements, repacks=repacks, asked=self._asked)
         command, held = await self._ports.deciding.run(work)
+        self._columns = world.left() or self._columns
         self._tell(held)
         return command, world
 

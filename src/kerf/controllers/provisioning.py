@@ -31,6 +31,7 @@ from kerf.engine.lastword import resumed_at
 from kerf.engine.leaving import leaving_pods
 from kerf.engine.place.shapes import queue_order
 from kerf.engine.portion import Portion
+from kerf.engine.supply.kept import Kept
 from kerf.engine.world import World
 from kerf.model import events
 from kerf.model.capacitybuffers import CapacityBuffer
@@ -87,6 +88,8 @@ class Provisioning:
         self._replaced: frozenset[str] = frozenset()
         # How many decisions in a row did not hold.
         self._dropped = 0
+        # What the last decision has left to the next; lost at a restart, which only makes one decision slower.
+        self._kept = Kept()
         # When this life began to decide.
         self._began_s: float | None = None
         # The last decision; None once nothing waits.
@@ -156,7 +159,9 @@ class Provisioning:
             self._window = _Window()
             return self._at_turn(self._again(), now)
         options = options_of(self._settings, follows=True)
-        decision = await self._ports.deciding.run(partial(decide, World(snapshot, market), options))
+        world = World(snapshot, market, kept=self._kept)
+        decision = await self._ports.deciding.run(partial(decide, world, options))
+        self._kept = decision.kept or self._kept
         if not still_holds(decision, self._state, self._dropped):
             # Decide again at once, from what is there now.
             self._dropped += 1

@@ -85,7 +85,9 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
         work=sum(work),
     )
     decision = _priced(decision, made)
-    return bounded(decision) if options.with_bound else decision
+    if options.with_bound:
+        decision = bounded(decision)
+    return replace(decision, kept=world.left())
 
 
 def _budgets(options: Options) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from kerf.engine.options import Options
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.trial import Trial
 from kerf.engine.supply.holding import Amounts
+from kerf.engine.supply.kept import Kept
 from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World
 from kerf.model.causes import Cause, FloorUnmet, NoIdleCapacity, Paced
@@ -99,7 +100,7 @@ class Decision(Large):
     first, in their order. `unmet_floors` are pools that keep fewer nodes than they should. `everyone` is what was
     refused before any group was left out; empty where none was. `notes` say what an operator should know beside it.
     `dropped` are preferences that pods have their places without, by their keys. `work` is what all its tries cost, in
-    looks at a pod (`Outcome.work`).
+    looks at a pod (`Outcome.work`). `kept` is what the next decision may begin with, None where the world has none.
     """
 
     world: World
@@ -119,6 +120,7 @@ class Decision(Large):
     notes: tuple[Cause, ...] = ()
     dropped: Mapping[str, tuple[Preference, ...]] = field(default_factory=dict)
     work: int = 0
+    kept: Kept | None = None
 
     @property
     def is_paced(self) -> bool:

@@ -10,6 +10,7 @@ made of whole prices.
 """
 
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,10 +19,11 @@ import numpy as np
 from kerf.engine.buy.dominance import undominated
 from kerf.engine.buy.filling import Filler
 from kerf.engine.buy.pricesplits import MOST_ROUNDS, Splits, split
-from kerf.engine.buy.relaxation import Floats, Relaxation, relaxed
+from kerf.engine.buy.relaxation import PLACES, Floats, Relaxation, price_of, relaxed
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
+from kerf.engine.supply.warmth import KeptProof, Warmth
 from kerf.model.lowerbound import NANO, Ignored, LowerBound, PieceWorth, PodWorth, PriceSplit, WholeType
 
 _BITS = 80
@@ -65,10 +67,16 @@ def proven(
 ) -> LowerBound | None:
     """The bound with its proof, for at least one shape; None when some pod fits nowhere.
 
-    `holding` is what other purchases have found. Cost: at most so many rounds of a linear program of shapes and of
-    types that beat no other, and hardly of pods. Fewer rounds give a lower bound that is as valid.
+    `holding` is what other purchases have found, and earlier decisions: prices that prove a bound for other numbers of
+    the same pods are taken as they are, until a purchase finds them too low. Cost: at most so many rounds of a linear
+    program of shapes and of types that beat no other, and hardly of pods. Fewer rounds give a lower bound that is as
+    valid.
     """
     filler = Filler(shapes, holding or Holding(offered_types))
+    warmth = filler.holding.warmth
+    kept = None if warmth is None else warmth.proof(offered_types)
+    if kept is not None and kept.is_about(map(filler.holding.shape_number, filler.shapes)):
+        return _as_kept(kept, filler)
     useful = undominated(filler, offered_types, [len(shape) for shape in shapes])
     if not useful:
         return None
@@ -80,11 +88,12 @@ def proven(
     node_micro = max(relaxation.price_micro[by_price[first]] for first in cheapest)
     if max(relaxation.price_micro) * NANO > _MOST_EXACT:
         return LowerBound(node_micro, node_micro, ignored=(Ignored.BUDGET,))
-    found = [_proof(relaxation, splits) for splits in split(filler, relaxation, most_rounds) if splits is not None]
+    best = _best_proof(filler, relaxation, most_rounds)
+    if warmth is not None:
+        _note(warmth, filler, best, relaxation, offered_types)
     # Whatever is bought, the bill is a multiple of what all prices are multiples of.
     distinct = set(relaxation.price_micro)
     step = distinct.pop() if len(distinct) == 1 else math.gcd(*(o.price_micro for c in useful for o in c.offerings))
-    best = max(found, key=lambda proof: proof.total)
     micro = -(-best.total // (step * NANO << _BITS)) * step if step else 0
     worth = zip(shapes, best.worth, strict=True)
     return LowerBound(
@@ -95,6 +104,64 @@ def proven(
         tuple(PodWorth(shape.pods[0].key, len(shape), each >> _BITS) for shape, each in worth),
         tuple(_ignored(useful, best.splits)),
     )
+
+
+def remember(filler: Filler, relaxation: Relaxation, offered_types: Sequence[OfferedType], most_rounds: int) -> None:
+    """Keep the best prices for the next decision; `offered_types` are all of which the relaxation has the useful ones.
+
+    Nothing is kept where the filler's holding keeps nothing, or the prices hold for so many pods alone.
+    """
+    warmth = filler.holding.warmth
+    if warmth is not None and max(relaxation.price_micro) * NANO <= _MOST_EXACT:
+        _note(warmth, filler, _best_proof(filler, relaxation, most_rounds), relaxation, offered_types)
+
+
+def _note(
+    warmth: Warmth, filler: Filler, best: "_Proof", relaxation: Relaxation, offered_types: Sequence[OfferedType]
+) -> None:
+    if any(name.startswith(PLACES) for name in relaxation.resources):
+        return
+    numbers = [filler.holding.shape_number(shape) for shape in filler.shapes]
+    whole = [relaxation.types[at] for at in sorted(best.splits.whole)]
+    held = filler.held_by(whole, np.arange(len(numbers)))
+    # Of these no node was looked at that holds more than there were.
+    few = np.flatnonzero((held >= relaxation.demand).any(axis=0)).tolist()
+    warmth.note_proof(
+        KeptProof(
+            tuple(offered_types),
+            {number: each >> _BITS for number, each in zip(numbers, best.worth, strict=True)},
+            {numbers[at]: int(relaxation.demand[at]) for at in few},
+            math.gcd(*(offering.price_micro for each in offered_types for offering in each.offerings)),
+            tuple(_split(relaxation, at, *prices) for at, prices in sorted(best.prices.parts.items())),
+            tuple(
+                WholeType(each.pool.name, each.kind.name)
+                for each in map(relaxation.types.__getitem__, sorted(best.splits.whole))
+            ),
+            tuple(_ignored(offered_types, best.splits)),
+        )
+    )
+
+
+def _as_kept(proof: KeptProof, filler: Filler) -> LowerBound | None:
+    """The bound that known prices prove; None when some pod fits nowhere."""
+    shapes, offered_types = filler.shapes, proof.offered
+    held = filler.held_by(offered_types, np.arange(len(shapes))) > 0
+    if not held.any(axis=0).all():
+        return None
+    price = np.array(list(map(price_of, offered_types)), dtype=np.int64)
+    node_micro = int(np.where(held, price[:, None], _MOST_EXACT).min(axis=0).max())
+    pods = list(map(len, shapes))
+    worth = proof.worths(map(filler.holding.shape_number, shapes), pods)
+    total, step = sum(map(operator.mul, worth, pods)), proof.step_micro
+    micro = -(-total // (step * NANO)) * step if step else 0
+    worths = (PodWorth(s.pods[0].key, len(s), each) for s, each in zip(shapes, worth, strict=True))
+    ignored = tuple(dict.fromkeys((*proof.ignored, Ignored.BUDGET)))
+    return LowerBound(max(micro, node_micro), node_micro, proof.splits, proof.whole, tuple(worths), ignored)
+
+
+def _best_proof(filler: Filler, relaxation: Relaxation, most_rounds: int) -> "_Proof":
+    found = [_proof(relaxation, splits) for splits in split(filler, relaxation, most_rounds) if splits is not None]
+    return max(found, key=lambda proof: proof.total)
 
 
 @dataclass(frozen=True, eq=False)

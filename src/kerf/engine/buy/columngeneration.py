@@ -17,8 +17,9 @@ less of it are found.
 Then parts become whole: what is bought nearly once more is bought, the rest is solved again, until all is whole.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from math import isqrt, sqrt
 
 import numpy as np
@@ -45,7 +46,7 @@ _FILLS_A_ROUND, _MOST_FILLS = 557, 60_000
 _TAIL, _FLAT, _SETTLED = 6, 0.001, 0.01
 """Prices end where the last so many rounds made nodes cheaper by no more than such a part of what they cost; a part of
 that, where there is time for more rounds. Where it was less than the other, no node would make them much cheaper."""
-_NEAR = 0.0146
+NEAR = 0.0146
 """Prices end too where nodes in parts cost so little more than the least that is proven; where many rounds or shapes
 have taken the time of several plans, so many times as much."""
 _SHAPES, _MOST_SHAPES = 125, 300
@@ -76,6 +77,8 @@ _MOST_AT_ONCE = 8
 _MOST_DIVES = 60
 _MOST_COLUMNS = 20
 """For each shape; beyond that half of them are dropped."""
+_KEPT_OF_A_SHAPE, _KEPT_BELOW = 4, 0.03
+"""Columns that are worth keeping: so many for each shape, of those that cost hardly more than they are worth."""
 _NEVER = 10.0
 """What a pod without a node costs, in the price of the best node for it alone."""
 
@@ -94,11 +97,14 @@ class Columns:
     """Nodes, each with how often it is bought, those that are bought most first.
 
     `parts_micro` is what they would cost if nodes could be bought in parts, in micro-units; 0 where more rounds might
-    still find much cheaper ones.
+    still find much cheaper ones. `known` are columns that may be of use again, each with whether it was of use now, and
+    `gap` is how much more than the least nodes in parts cost, relatively.
     """
 
     bought: list[tuple[Column, int]]
     parts_micro: float = 0.0
+    known: list[tuple[Column, bool]] = field(default_factory=list)
+    gap: float = 0.0
 
 
 def most_kinds(rounds: int) -> int:
@@ -112,10 +118,17 @@ class _Unit:
     `takes` is by row of limits the part of what is left that a node takes.
     """
 
-    def __init__(self, offered: OfferedType, pricing: NodePricing, alone: Amounts, turns: Amounts) -> None:
+    def __init__(
+        self, offered: OfferedType, price: float, pricing: Callable[[], NodePricing], alone: Amounts, turns: Amounts
+    ) -> None:
         """`alone` is by shape how many such pods an empty node holds; 0 for those that may not come."""
-        self.offered, self.pricing, self.alone, self.turns = offered, pricing, alone, turns
+        self.offered, self.price, self._pricing, self.alone, self.turns = offered, price, pricing, alone, turns
         self.takes: Floats = np.zeros(0)
+
+    @cached_property
+    def pricing(self) -> NodePricing:
+        """Made when it is first asked for: known columns may be all that is needed."""
+        return self._pricing()
 
 
 def columns_of(
@@ -126,12 +139,17 @@ def columns_of(
     ledger: Ledger,
     *,
     most_rounds: int = MOST_ROUNDS,
+    known: Sequence[Column] = (),
+    enough: float = 0.0,
+    keeps: bool = False,
 ) -> Columns:
     """Nodes for the pods of the relaxation.
 
     `types` are those numbers of the relaxation that are worth buying, `worth` is by shape what a pod is worth at the
     best prices known, in micro-units. Together they may hold more than there are, or fewer; pods that no type takes,
     that limits leave no room for, that keep others off or need ports are left out. None at all where the solver fails.
+    `known` are columns to begin with. Rounds end where nodes in parts cost no more than `enough` above the least,
+    relatively; without rounds nodes are bought only there. With `keeps` it is said which columns may be of use again.
     The ledger stays as it is. Cost: `most_rounds` rounds of one linear program of shapes, bounded in its steps, and for
     each type of pairs of parts of nodes; hardly of pods.
     """
@@ -140,7 +158,9 @@ def columns_of(
     units = _limited([unit for at in types for unit in _units(filler, relaxation, at, usual, fills)], ledger)
     if not units:
         return Columns([])
-    return _Generation(relaxation, units, worth, most_rounds).bought()
+    generation = _Generation(relaxation, units, worth, most_rounds)
+    generation.know(known)
+    return generation.bought(enough, keeps=keeps)
 
 
 def _limited(units: Sequence[_Unit], ledger: Ledger) -> list[_Unit]:
@@ -176,7 +196,7 @@ def _units(filler: Filler, relaxation: Relaxation, number: int, usual: Bools, fi
     agreed = {shape: filler.agreed(row, first, shape, recipe) for shape, recipe in shapes}
     free = [shape for shape, _ in shapes if agreed[shape] == first]
     left = [(shape, recipe) for shape, recipe in shapes if agreed[shape] not in (None, first)]
-    ways, turns, held = fills.of(number), turns_of(relaxation, number), filler.held(())[row]
+    turns, held = turns_of(relaxation, number), filler.held(())[row]
     cheapest = offered.offering_for(filler.terms(first))
     sets: list[tuple[Offering | None, list[int]]] = [(cheapest, [])] if free else []
     while left:
@@ -200,8 +220,13 @@ def _units(filler: Filler, relaxation: Relaxation, number: int, usual: Bools, fi
         if offering is not None:
             allowed = np.zeros(len(usual), dtype=np.bool_)
             allowed[[*free, *together]] = True
-            pricing = NodePricing(relaxation, number, allowed, float(offering.price_micro), ways)
-            yield _Unit(offered, pricing, np.where(allowed, held, 0), turns)
+            price = float(offering.price_micro)
+            pricing = partial(_pricing, relaxation, number, allowed, price, fills)
+            yield _Unit(offered, price, pricing, np.where(allowed, held, 0), turns)
+
+
+def _pricing(relaxation: Relaxation, number: int, allowed: Bools, price: float, fills: "_Fills") -> NodePricing:
+    return NodePricing(relaxation, number, allowed, price, fills.of(number))
 
 
 def turns_of(relaxation: Relaxation, number: int) -> Amounts:
@@ -271,7 +296,7 @@ class _Generation:
     def _begin(self) -> None:
         """For each shape no node at all, for very much, and the node that is cheapest for it alone."""
         held = np.array([unit.alone for unit in self._units])
-        prices = np.array([[unit.pricing.price] for unit in self._units])
+        prices = np.array([[unit.price] for unit in self._units])
         each = np.divide(prices, held, out=np.full(held.shape, np.inf), where=held > 0)
         cheapest = each.argmin(axis=0)
         least = each[cheapest, np.arange(held.shape[1])]
@@ -287,23 +312,57 @@ class _Generation:
             alone[0, shape] = held[cheapest[shape], shape]
             self._append(int(cheapest[shape]), alone)
 
-    def bought(self) -> Columns:
+    def know(self, columns: Sequence[Column]) -> None:
+        """Columns to begin with, each on the first unit whose nodes may have all of its pods."""
+        by_type: dict[int, list[Column]] = {}
+        for column in columns:
+            by_type.setdefault(id(column.offered), []).append(column)
+        for at, unit in enumerate(self._units):
+            held = by_type.get(id(unit.offered))
+            if held:
+                counts = np.array([column.counts for column in held])
+                is_able = (counts[:, unit.alone <= 0] == 0).all(axis=1)
+                self._append(at, counts[is_able])
+                by_type[id(unit.offered)] = [
+                    column for column, able in zip(held, is_able.tolist(), strict=True) if not able
+                ]
+
+    def bought(self, enough: float = 0.0, *, keeps: bool = False) -> Columns:
         """The columns with how often each is bought; of several dives the cheapest, where there was time for them."""
-        if not self._generated():
+        if not (self._generated(enough) if self._most_rounds else self._is_enough(enough)):
             return Columns([])
+        known = self._worth_keeping(not self._most_rounds) if keeps else []
+        gap = self._program.cost / self._scale / self._least - 1 if self._least > 0 else 0.0
         is_settled = self._has_all or self._is_near or self._fell(_TAIL) <= _SETTLED
         parts_micro = self._program.cost / self._scale if is_settled else 0.0
         amounts = self._program.amounts()
         tries = (_SURELY,) if self._most_rounds <= MOST_ROUNDS else (_SURELY, *_OTHERWISE)
         found = [times for surely in tries if (times := self._dived(amounts, surely)) is not None]
         if not found:
-            return Columns([])
+            return Columns([], known=known, gap=gap)
         times = min(found, key=self._cost)
         order = np.argsort(-times, kind="stable")
         order = order[times[order] > 0]
-        return Columns([(self._column(*self._columns[at]), int(times[at])) for at in order.tolist()], parts_micro)
+        bought = [(self._column(*self._columns[at]), int(times[at])) for at in order.tolist()]
+        return Columns(bought, parts_micro, known, gap)
 
-    def _generated(self) -> bool:
+    def _is_enough(self, enough: float) -> bool:
+        """Whether nodes in parts, of the columns that are known, cost no more than so much above the least."""
+        if not self._program.is_solved():
+            return False
+        self._costs.append(self._program.cost)
+        self._is_near = self._program.cost / self._scale <= self._least * (1 + enough)
+        return self._is_near
+
+    def _worth_keeping(self, are_kept: bool) -> list[tuple[Column, bool]]:
+        """The columns of the last answer; unless all are kept already, also those that are nearly worth their cost."""
+        over, amounts = self._program.reduced_costs()[self._never :], self._program.amounts()[self._never :]
+        over = over / (np.array([self._units[at].price for at, _ in self._columns]) * self._scale)
+        order = np.lexsort((over, amounts <= _NEARLY))[: _KEPT_OF_A_SHAPE * self._never]
+        order = order[(amounts[order] > _NEARLY) | (over[order] <= (-1 if are_kept else _KEPT_BELOW))]
+        return [(self._column(*self._columns[at]), bool(amounts[at] > _NEARLY)) for at in order.tolist()]
+
+    def _generated(self, enough: float) -> bool:
         """Columns, round by round; whether the last program was solved."""
         worth, active = self._center, list(range(len(self._units)))
         best, smoothing, dues = 0.0, _SMOOTHING, self._dues
@@ -351,7 +410,8 @@ class _Generation:
             self._costs.append(self._program.cost)
             steps += self._program.steps
             effort = (number + 1) * wide / self._most_rounds
-            self._is_near = self._program.cost / self._scale <= self._least * (1 + _NEAR * effort * share)
+            most_above = max(enough, NEAR * effort * share)
+            self._is_near = self._program.cost / self._scale <= self._least * (1 + most_above)
             if self._is_near or self._fell(_TAIL) <= flat or steps * len(worth) > _STEPS_A_ROUND * self._most_rounds:
                 return True
             dual = self._program.prices() / self._scale
@@ -379,7 +439,7 @@ class _Generation:
         left, cost = self._demand.copy(), 0.0
         for at in np.flatnonzero(times).tolist():
             number, counts = self._columns[at]
-            cost += self._units[number].pricing.price * int(times[at])
+            cost += self._units[number].price * int(times[at])
             left -= counts * times[at]
         nodes, price = np.ceil(np.maximum(left, 0.0) / self._alone[0]), self._alone[1]
         return cost + float(nodes @ price)
@@ -391,7 +451,7 @@ class _Generation:
     def _tidy(self) -> None:
         """Drop the columns that cost most more than they are worth, and are not bought: half of all."""
         over = self._program.reduced_costs()[self._never :]
-        price = np.array([self._units[at].pricing.price for at, _ in self._columns]) * self._scale
+        price = np.array([self._units[at].price for at, _ in self._columns]) * self._scale
         order = np.argsort(-over / price, kind="stable")[: len(over) // 2]
         gone = order[self._program.amounts()[self._never :][order] <= 0]
         self._program.drop(np.sort(gone) + self._never)
@@ -409,7 +469,7 @@ class _Generation:
             if key not in self._known:
                 self._known.add(key)
                 new.append(number)
-        cost, limits = self._units[at].pricing.price * self._scale, np.flatnonzero(self._takes[at])
+        cost, limits = self._units[at].price * self._scale, np.flatnonzero(self._takes[at])
         below, taken = (nodes.shape[1] + limits).tolist(), self._takes[at, limits].tolist()
         added = nodes[new]
         columns, rows = added.nonzero()

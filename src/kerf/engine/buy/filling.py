@@ -150,6 +150,8 @@ class Filler:
         self.kinds: set[int] = set()
         self._held = np.zeros((0, len(self.shapes)), dtype=np.int64)
         self._related = among(self.shapes)
+        self._is_uncrowded = all(shape.crowding is UNCROWDED for shape in self.shapes)
+        self._shape_numbers: list[int] = []
         self._loads: dict[tuple[int, bytes, bytes], Load | None] = {}
 
     def held(self, numbers: Iterable[int]) -> Amounts:
@@ -266,8 +268,24 @@ class Filler:
         clipped = np.minimum(wanted, self._held[row])
         key = _key(row, clipped)
         if key not in self._loads:
-            self._loads[key] = _Fill(self, row, clipped).load() if clipped.any() else None
+            self._loads[key] = self._full(row, clipped, self.order(row, clipped)) if clipped.any() else None
         return self._loads[key]
+
+    def _full(self, row: int, wanted: Amounts, order: list[int]) -> Load | None:
+        """A node that is filled in this order; where the holding is carried on, one that was filled so before."""
+        holding = self.holding
+        if holding.warmth is None or not self._is_uncrowded:
+            return _Fill(self, row, wanted, order).load()
+        if not self._shape_numbers:
+            self._shape_numbers = [holding.shape_number(shape) for shape in self.shapes]
+        numbers, place = self._shape_numbers, {number: at for at, number in enumerate(order)}
+        key = row, tuple([numbers[number] for number in order]), tuple(wanted[order].tolist())
+        if key not in holding.fills:
+            made = _Fill(self, row, wanted, order).load()
+            holding.fills[key] = made if made is None else _renumbered(made, place, len(order))
+            return made
+        known: Load | None = holding.fills[key]
+        return known if known is None else _renumbered(known, order, len(self.shapes))
 
     def fill_in_turns(self, offered: OfferedType, asked: Amounts, turns: Amounts) -> Load | None:
         """As many of the pods as one node holds, by turns and in one turn the largest first; None when it holds none.
@@ -279,7 +297,7 @@ class Filler:
         wanted = np.minimum(asked, held)
         numbers = np.flatnonzero(wanted)
         order: list[int] = numbers[np.lexsort((held[numbers], turns[numbers]))].tolist()
-        load = _Fill(self, row, wanted, order).load() if order else None
+        load = self._full(row, wanted, order) if order else None
         keeps = self._groups is not None and asks(offered)
         return self._with_choice(load) if keeps and load is not None else load
 
@@ -350,6 +368,14 @@ class Filler:
             # It is kept, so no other can get its id.
             self._terms.append(terms)
         return number
+
+
+def _renumbered(load: Load, numbers: Mapping[int, int] | Sequence[int], shapes: int) -> Load:
+    """The same by other numbers of its shapes, of so many."""
+    order = tuple([(numbers[number], count) for number, count in load.order])
+    slices = {numbers[number]: load.slices[number] for number, _ in load.order}
+    held = tuple(sorted(order))
+    return Load(load.offered, shapes, held, {n: slices[n] for n, _ in held}, load.room, load.offering, order)
 
 
 class Recipe(NamedTuple):

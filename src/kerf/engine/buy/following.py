@@ -13,6 +13,7 @@ from kerf.engine.buy.filling import Load
 from kerf.engine.place.devices import asks_devices
 from kerf.engine.place.shapes import Kinds, Shape
 from kerf.engine.place.turns import turns
+from kerf.engine.supply.holding import Holding
 from kerf.model.constraints import HOSTNAME
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.groups import group_of, naming_groups
@@ -112,9 +113,9 @@ def _goes_by_others(spec: PodSpec) -> bool:
 class Turns:
     """In which turns the pods of pinned nodes must come; equal for all nodes that are bought of one load."""
 
-    def __init__(self) -> None:
+    def __init__(self, shapes: Sequence[Shape], holding: Holding) -> None:
         self._known: dict[int, tuple[Load, tuple[int, ...]]] = {}
-        self._kinds, self._by_cards = Kinds(are_sized=False), dict[Hashable, tuple[int, ...]]()
+        self._shapes, self._holding = shapes, holding
 
     def of(self, node: Bought) -> tuple[int, ...]:
         """The turn of each pod of the node, in their order; cost: `place.turns` once a load."""
@@ -132,14 +133,17 @@ class Turns:
         cards = {pod.key: frozenset(part.device for part in next(slices[number])) for number, pod in numbered}
         waiting = [pod for _, pod in numbered if cards[pod.key]]
         # Nothing else of pods and node counts; neither cpu nor memory does.
-        asked = tuple((self._kinds.of(pod), cards[pod.key]) for pod in waiting)
+        kinds = {number: self._holding.kind(self._shapes[number]) for number, _ in load.held}
+        asked = tuple((kinds[number], cards[pod.key]) for number, pod in numbered if cards[pod.key])
         target = load.offered.target
-        key = load.offered.layout, id(target.families), asked
-        if key not in self._by_cards:
+        # Cards in one state are equal, and those that give them out are the same.
+        key = self._holding.start(self._holding.row(load.offered)), asked
+        known = self._holding.turns
+        if key not in known:
             found = turns(target.family, load.offered.room.devices, None, cards, waiting)
             turn_of = {pod.key: turn for turn, those in enumerate(found) for pod in those}
-            self._by_cards[key] = tuple(turn_of[pod.key] for pod in waiting)
-        by_pod = {pod.key: turn for pod, turn in zip(waiting, self._by_cards[key], strict=True)}
+            known[key] = tuple(turn_of[pod.key] for pod in waiting)
+        by_pod = {pod.key: turn for pod, turn in zip(waiting, known[key], strict=True)}
         return tuple(by_pod.get(pod.key, 0) for pod in pods)
 
 

@@ -80,7 +80,7 @@ def launches_of(
     (world, ledger), supply = available, available[0].supply
     others = Others(purchase.filler or Filler(shapes, world.holding), supply, ledger)
     marks = followed(nodes, shapes, options.follow, coming)
-    templates, turns = _Templates(shapes, supply), Turns()
+    templates, turns = _Templates(shapes, supply), Turns(shapes, world.holding)
     launches: list[Launch] = []
     for load, times in purchase.loads:
         alternatives: tuple[str, ...] = ()

@@ -198,7 +198,7 @@ def _buy_in_tier(
     if suits(filler, useful, left, ledger):
         return mixed(filler, useful, left)
     values = _values(filler, useful, left)
-    chosen = _by_prices(filler, useful, values, left, ledger, rounds)
+    chosen = _by_prices(filler, useful, values, left, ledger, rounds, tier)
     settled = [] if chosen is None else [_settled(filler, useful, chosen.purchase)]
     if settled:
         settled[0].notes = _left_out(filler, left)
@@ -254,9 +254,10 @@ def _by_prices(
     left: Sequence[int],
     ledger: Ledger,
     rounds: int,
+    tier: Sequence[OfferedType],
 ) -> Priced | None:
     """What prices choose, and full nodes for the rest; None where prices are of no use."""
-    chosen = priced(filler, useful, left, ledger, most_rounds=rounds)
+    chosen = priced(filler, useful, left, ledger, most_rounds=rounds, tier=tier)
     if chosen is None or not any(chosen.purchase.left):
         return chosen
     purchase, spent = chosen.purchase, ledger.copy()

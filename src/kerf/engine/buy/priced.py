@@ -4,22 +4,28 @@ What it cannot choose for (pods that keep others off, that need ports), and pods
 left for the search by full nodes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kerf.engine.buy.columngeneration import MOST_ROUNDS, Column, columns_of, most_kinds
+from kerf.engine.buy.bound import remember
+from kerf.engine.buy.columngeneration import MOST_ROUNDS, NEAR, Column, Columns, columns_of, most_kinds
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.pricesplits import split
-from kerf.engine.buy.relaxation import relaxed
+from kerf.engine.buy.relaxation import Floats, Relaxation, relaxed
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.holding import Amounts
 from kerf.engine.supply.offered import OfferedType
+from kerf.engine.supply.warmth import KeptColumn
+from kerf.model.lowerbound import NANO
 
 _FEW_PODS = 20
 """Of fewer, and of pods that are all equal, full nodes are found as well without prices."""
+
+_MUCH_THE_SAME = 0.001
+"""Relative: known columns are as good as when they were found as long as they are no farther from the bound."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +53,12 @@ def priced(
     ledger: Ledger,
     *,
     most_rounds: int = MOST_ROUNDS,
+    tier: Sequence[OfferedType] = (),
 ) -> Priced | None:
     """Nodes for as many of the pods as prices can choose for; None for few pods, or too many kinds of them.
 
-    `offered_types` beat each other in some respect. The ledger stays as it is. Cost: see `columns_of`.
+    `offered_types` beat each other in some respect, and are all that is worth a look of the `tier`. The ledger stays as
+    it is. Cost: see `columns_of`; less where the filler's holding has kept of earlier decisions what is needed now.
     """
     held = filler.held_by(offered_types, np.arange(len(left)))
     numbers = np.flatnonzero((np.array(left) > 0) & held.any(axis=0))
@@ -63,11 +71,8 @@ def priced(
     shapes = [Shape(filler.shapes[at].pods[: left[at]]) for at in numbers.tolist()]
     part = Filler(shapes, filler.holding)
     relaxation = relaxed(part, offered_types)
-    plain, whole = split(part, relaxation)
-    best = whole or plain
     frugal = _frugal(held[:, numbers], offered_types, ledger)
-    types = sorted({*plain.source.tolist(), *best.source.tolist(), *best.whole, *frugal})
-    found = columns_of(part, relaxation, types, best.worth, ledger, most_rounds=most_rounds)
+    least_micro, found = _chosen(_Question(part, relaxation, tier, frugal, ledger, most_rounds))
     purchase, spent = Purchase(left=list(left)), ledger.copy()
     remaining = np.array(left, dtype=np.int64)
     for column, times in found.bought:
@@ -77,7 +82,94 @@ def priced(
         _buy(filler, asked, times, remaining, spent, purchase)
     purchase.left = remaining.tolist()
     homeless = sum(left) - int(relaxation.demand.sum())
-    return Priced(purchase, homeless, max(float(best.worth @ relaxation.demand), found.parts_micro))
+    return Priced(purchase, homeless, max(least_micro, found.parts_micro))
+
+
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """What prices are asked; `frugal` are numbers of types that are looked at in any case."""
+
+    part: Filler
+    relaxation: Relaxation
+    tier: Sequence[OfferedType]
+    frugal: set[int]
+    ledger: Ledger
+    most_rounds: int
+
+
+def _chosen(asked: _Question) -> tuple[float, Columns]:
+    """What the pods cost at least, in micro-units, and the nodes for them.
+
+    Known columns come first: where they are near what known prices prove, neither is looked for again.
+    """
+    warmth, relaxation = asked.part.holding.warmth, asked.relaxation
+    if warmth is None:
+        worth, types = _best_prices(asked)
+        found = columns_of(asked.part, relaxation, types, worth, asked.ledger, most_rounds=asked.most_rounds)
+        return float(worth @ relaxation.demand), found
+    known = list(_known_columns(asked))
+    of_known, enough = {id(column.offered) for column in known}, max(NEAR, warmth.gap + _MUCH_THE_SAME)
+    own = [at for at, each in enumerate(relaxation.types) if id(each) in of_known or at in asked.frugal]
+    unsought = replace(asked, most_rounds=0)
+    proof = warmth.proof(asked.tier)
+    numbers = [asked.part.holding.shape_number(shape) for shape in asked.part.shapes]
+    if known and proof is not None and proof.is_about(numbers):
+        worth = np.array(proof.worths(numbers, relaxation.demand.tolist()), dtype=np.float64) / NANO
+        found = _columns(unsought, own, worth, known, enough)
+        if found.bought:
+            return float(worth @ relaxation.demand), found
+    worth, types = _best_prices(asked)
+    remember(asked.part, relaxation, asked.tier, asked.most_rounds)
+    found = _columns(unsought, own, worth, known, enough) if known else Columns([])
+    found = found if found.bought else _columns(asked, types, worth, known, enough if known else 0.0)
+    return float(worth @ relaxation.demand), found
+
+
+def _columns(asked: _Question, types: Sequence[int], worth: Floats, known: Sequence[Column], enough: float) -> Columns:
+    """The nodes, beginning with columns that are known; what is found is kept."""
+    part, holding, warmth = asked.part, asked.part.holding, asked.part.holding.warmth
+    found = columns_of(
+        part,
+        asked.relaxation,
+        types,
+        worth,
+        asked.ledger,
+        most_rounds=asked.most_rounds,
+        known=known,
+        enough=enough,
+        keeps=True,
+    )
+    if warmth is not None and found.known:
+        numbers = np.array([holding.shape_number(shape) for shape in part.shapes], dtype=np.int64)
+        warmth.note(((_kept(column, numbers), is_used) for column, is_used in found.known), found.gap, enough)
+    return found
+
+
+def _best_prices(asked: _Question) -> tuple[Floats, list[int]]:
+    """What pods are worth at the best prices, and the types that have a say in them."""
+    plain, whole = split(asked.part, asked.relaxation)
+    best = whole or plain
+    return best.worth, sorted({*plain.source.tolist(), *best.source.tolist(), *best.whole, *asked.frugal})
+
+
+def _kept(column: Column, numbers: Amounts) -> KeptColumn:
+    """The column by the holding's numbers of shapes; `numbers` are these by shape."""
+    some = np.flatnonzero(column.counts)
+    some = some[np.argsort(numbers[some], kind="stable")]
+    return KeptColumn(column.offered, tuple(numbers[some].tolist()), tuple(column.counts[some].tolist()))
+
+
+def _known_columns(asked: _Question) -> Iterator[Column]:
+    """The columns that were kept, with those of their pods that are asked for; without those that have none of them."""
+    warmth, holding = asked.part.holding.warmth, asked.part.holding
+    place = {holding.shape_number(shape): at for at, shape in enumerate(asked.part.shapes)}
+    for column in warmth.columns(asked.relaxation.types) if warmth is not None else ():
+        counts = np.zeros(len(place), dtype=np.int64)
+        for number, count in zip(column.shapes, column.counts, strict=True):
+            if number in place:
+                counts[place[number]] = count
+        if counts.any():
+            yield Column(column.offered, counts, counts)
 
 
 def _frugal(held: Amounts, offered_types: Sequence[OfferedType], ledger: Ledger) -> set[int]:

@@ -5,7 +5,7 @@ node, and each of its slices a piece of one physical card, of which a node has a
 whole nodes know: which pods meet on one node, and that two slices of a container lie on two cards.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,6 +23,8 @@ Floats = npt.NDArray[np.float64]
 _MOST_COUNTED_SHAPES = 32
 """Up to so many shapes the whole number of equal pods that a node holds is a resource of its own: it tightens the
 bound where pods do not divide a node evenly, and costs a row a type and shape."""
+PLACES = "places of shape "
+"""What the names of such resources begin with."""
 _MOST = 2**62
 """Amounts are cut to what an array of 64 bits can hold."""
 _MEMORY, _CORES, _SLOTS = "card memory", "card cores", "card slots"
@@ -154,7 +156,7 @@ class _Draft:
         self._takings: dict[int, _Taking] = {}
         self._uncounted: list[int] = []
         self._numbers: list[int] = np.flatnonzero((alone[held] > 0).any(axis=0)).tolist()
-        by_kind: dict[int, _Taking] = {}
+        known: dict[Hashable, _Taking] = filler.holding.takings
         for number in self._numbers:
             at = int(held[np.flatnonzero(alone[held, number])[0]])
             offered, shape = types[at], filler.shapes[number]
@@ -163,9 +165,10 @@ class _Draft:
                     self._ask(number, name, amount)
             recipe = filler.recipe(number, offered)
             if recipe.asks_devices:
-                if recipe.kind not in by_kind:
-                    by_kind[recipe.kind] = _taking(filler, number, offered)
-                self._takings[number] = by_kind[recipe.kind]
+                key = recipe.kind, filler.holding.start(filler.holding.row(offered))
+                if key not in known:
+                    known[key] = _taking(filler, number, offered)
+                self._takings[number] = known[key]
         self._shapes = len(filler.shapes)
         self._sizes, self._slices, self._counts, is_exact = self._cut()
         if not is_exact or not all(taking.is_whole for taking in self._takings.values()):
@@ -206,7 +209,7 @@ class _Draft:
         for number in self._numbers:
             taking = self._takings.get(number)
             if taking is None or taking.is_counted:
-                at = self._names.of(f"places of shape {number}")
+                at = self._names.of(f"{PLACES}{number}")
                 self._entries.append((number, at, 1))
                 self._places.append((number, at))
 

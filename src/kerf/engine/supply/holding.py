@@ -5,7 +5,8 @@ in. Taints, labels, offerings and cards answer all shapes of one kind alike: eve
 kubelet. So they are asked once a kind and type, and what is left for a shape is division, for all types at once.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+import operator
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from kerf.engine.place.fit import check_taints, narrowed
 from kerf.engine.place.shapes import Kinds, Shape
 from kerf.engine.supply.classes import Classes, asked_of, inherited, labels_asked
 from kerf.engine.supply.offered import OfferedType
+from kerf.engine.supply.warmth import Warmth
 from kerf.model.gpu import DeviceState, Slice
 from kerf.model.plan import Misfit
 from kerf.model.pods import PodDemand, port_in_conflict
@@ -27,6 +29,8 @@ Bools = npt.NDArray[np.bool_]
 _Number = TypeVar("_Number", bound=np.integer[Any])
 _UNKNOWN = -1
 """In the place of an answer that was not asked for yet."""
+_MOST_KINDS, _MOST_STEPS, _MOST_NODES = 5_000, 20_000, 5_000
+"""What a holding is carried on with at most: kinds and shapes of pods, steps of cards, and filled nodes."""
 _FEW = 8
 """Rows of which each is asked about by itself."""
 _NO_AMOUNT = -(2**63)
@@ -56,6 +60,9 @@ class Cards:
     def _number(self, devices: tuple[DeviceState, ...]) -> int:
         self._devices.append(devices)
         return len(self._devices) - 1
+
+    def __len__(self) -> int:
+        return len(self._after)
 
     def devices(self, state: int) -> tuple[DeviceState, ...]:
         """The cards in a state."""
@@ -90,6 +97,7 @@ class Holding:
         self._offered: dict[str, Amounts] = {}
         self._capacities: dict[str, Amounts] = {}
         self._kinds, self._numbers = Kinds(are_sized=False), dict[object, int]()
+        self._shapes: dict[tuple[int, Resources], int] = {}
         self._asked: dict[int, int] = {}
         self._known_asked: dict[Hashable, int] = {}
         self._admits: dict[int, npt.NDArray[np.int8]] = {}
@@ -104,12 +112,20 @@ class Holding:
         self._names = np.zeros(0, dtype=np.int64)
         self.splits: tuple[Hashable, Any] | None = None
         """What the last question for price splits was, and the answer."""
+        self.fills: dict[Hashable, Any] = {}
+        """Nodes that were filled, by row and by pods in their order, where the holding is carried on."""
+        self.turns: dict[Hashable, Any] = {}
+        """Turns in which pods must come to cards."""
+        self.takings: dict[Hashable, Any] = {}
+        """What a pod takes of idle cards, by its kind and their state."""
+        self.warmth: Warmth | None = None
+        """What was kept of earlier decisions, where the caller carries that."""
         self._before, self._origins = before, np.zeros(0, dtype=np.int64)
         self.know(offered_types)
         if before is not None:
             # What is said of a kind of pods, or of a state of cards, is said by the same numbers in both.
-            self._kinds, self._numbers, self._counts = before._kinds, before._numbers, before._counts
-            self._asked, self._known_asked, self._asks = before._asked, before._known_asked, before._asks
+            self._says_of_kinds(before)
+            self._says_of_cards(before)
             known = before._rows
             self._origins = np.array([known.get(id(each), -1) for each in self.types], dtype=np.int64)
         self._classes: Classes = Classes(None if before is None else before._classes, self._origins)
@@ -119,7 +135,43 @@ class Holding:
 
         Cost: linear in the types; later, once for each answer that is asked for again, and the types that are new.
         """
-        return Holding(offered_types, self)
+        found = Holding(offered_types, self)
+        found.warmth = self.warmth
+        return found
+
+    def _says_of_kinds(self, before: "Holding") -> None:
+        self._kinds, self._numbers, self._shapes = before._kinds, before._numbers, before._shapes
+        self._asked, self._known_asked, self._asks = before._asked, before._known_asked, before._asks
+
+    def _says_of_cards(self, before: "Holding") -> None:
+        self.cards, self._counts = before.cards, before._counts
+        self.turns, self.takings = before.turns, before.takings
+
+    def carried(self, offered_types: Sequence[OfferedType]) -> "Holding":
+        """The same for the next decision, on the types of its supply, without counts of pods.
+
+        What types say is carried on where they are the same types, so the two do not hold each other. Of cards and of
+        filled nodes nothing is, once that is much.
+        """
+        found = Holding()
+        found._says_of_kinds(self)
+        if len(self.cards) <= _MOST_STEPS:
+            found._says_of_cards(self)
+        found.know(offered_types)
+        count = len(found.types)
+        if len(self.types) >= count and all(map(operator.is_, self.types, found.types)):
+            found._offered = {name: amounts[:count] for name, amounts in self._offered.items()}
+            found._capacities = {name: amounts[:count] for name, amounts in self._capacities.items()}
+            found._quotients = {requests: counts[:count] for requests, counts in self._quotients.items()}
+            found._admits = {asked: answers[:count].copy() for asked, answers in self._admits.items()}
+            if len(self.fills) <= _MOST_NODES:
+                found.fills = self.fills
+        return found
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many kinds of pods are known that the next decision should begin from nothing."""
+        return max(len(self._shapes), len(self._quotients), self._kinds.size) > _MOST_KINDS
 
     def know(self, offered_types: Iterable[OfferedType]) -> None:
         """Give types their rows at once: one by one the answers that are known grow row by row."""
@@ -182,6 +234,10 @@ class Holding:
         pod = shape.pods[0]
         key = (pod.namespace, self._kinds.of(pod, shape.asked))
         return self._numbers.setdefault(key, len(self._numbers))
+
+    def shape_number(self, shape: Shape) -> int:
+        """A number that shapes have alike which ask for the same, however many pods they have."""
+        return self._shapes.setdefault((self.kind(shape), shape.requests), len(self._shapes))
 
     def asks_devices(self, kind: int, shape: Shape, offered: OfferedType) -> bool:
         """Whether pods of the kind must be asked about the cards of the type."""
