@@ -15,6 +15,8 @@ from kerf.model.pods import Pod
 from kerf.model.policies import IGNORE
 from kerf.model.snapshot import ClusterSnapshot
 
+_HOLDING = "holding"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class World:
@@ -53,7 +55,14 @@ class World:
     def holding(self) -> Holding:
         """What the types of the supply hold of pods, as far as a purchase has asked."""
         available = self.supply.available
-        return Holding(available) if self.known is None else self.known.beside(available)
+        if self.known is not None:
+            return self.known.beside(available)
+        kept = self.supply.findings
+        held: Holding | None = kept.get(_HOLDING)
+        if held is None or held.is_full:
+            held = kept[_HOLDING] = Holding(available)
+        # What is found of kinds of pods is kept there for the next decision.
+        return held.beside(available)
 
     def with_leaving(self) -> "World":
         """The same where pods of nodes that go wait already (`engine.leaving`); the very same where there are none."""

@@ -206,6 +206,11 @@ class Kinds:
         self._by_value: dict[PodSpec, int] = {}
         self._usual: dict[tuple[int, str, bool, bool], Hashable] = {}
 
+    @property
+    def seen(self) -> int:
+        """How many specs are kept."""
+        return len(self._by_identity)
+
     def of(self, pod: Pod, asked: PodSpec | None = None) -> Hashable:
         """The key of the pod's kind; `asked` counts in the place of its spec."""
         spec = pod.spec if asked is None else asked

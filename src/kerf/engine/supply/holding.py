@@ -29,6 +29,8 @@ _UNKNOWN = -1
 """In the place of an answer that was not asked for yet."""
 _FEW = 8
 """Rows of which each is asked about by itself."""
+_MOST_KEPT = 20_000
+"""So many answers are kept from decision to decision: a cluster of a hundred thousand pods has some thousand kinds."""
 _NO_AMOUNT = -(2**63)
 _MOST = 2**62
 """Amounts are cut to what an array of 64 bits can hold; no node has so much."""
@@ -56,6 +58,11 @@ class Cards:
     def _number(self, devices: tuple[DeviceState, ...]) -> int:
         self._devices.append(devices)
         return len(self._devices) - 1
+
+    @property
+    def states(self) -> int:
+        """How many states are known."""
+        return len(self._devices)
 
     def devices(self, state: int) -> tuple[DeviceState, ...]:
         """The cards in a state."""
@@ -120,6 +127,11 @@ class Holding:
         Cost: linear in the types; later, once for each answer that is asked for again, and the types that are new.
         """
         return Holding(offered_types, self)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much is known of kinds of pods that a new one is begun, which forgets those that came no more."""
+        return max(len(self._counts), len(self._numbers), self._kinds.seen, self.cards.states) > _MOST_KEPT
 
     def know(self, offered_types: Iterable[OfferedType]) -> None:
         """Give types their rows at once: one by one the answers that are known grow row by row."""

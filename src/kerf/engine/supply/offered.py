@@ -7,6 +7,7 @@ out is kept with its reason, because "p3.2xlarge is not sold here" is the answer
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 from weakref import WeakValueDictionary
 
 from kerf.engine.place.devices import with_parts
@@ -235,6 +236,11 @@ class Supply(Large):
     @cached_property
     def prices(self) -> dict[Hashable, int]:
         """Prices of nodes that are there by what they were bought as, as far as `engine.supply.pricing` was asked."""
+        return {}
+
+    @cached_property
+    def findings(self) -> dict[str, Any]:
+        """What was worked out of all that is for sale, by its name; the next decision finds it there."""
         return {}
 
     @cached_property
