@@ -18,8 +18,6 @@ from kerf.engine.place.devices import (
     demand_of,
     distinguishes_cards,
     emptied,
-    only,
-    reopened,
     speaks_for_equal_cards,
 )
 from kerf.engine.place.domains import Lasting
@@ -247,12 +245,11 @@ class Trial:
 
     def _place_planned(self, shape: Shape, pod: Pod, index: int, cards: frozenset[int]) -> NodePlacement | None:
         spot, room = self.spots[index], self.rooms[index]
-        narrowed = replace(room, devices=only(room.devices, cards)) if cards else room
         # Its volumes ask no more than they did when the node was bought: a local one may name another node.
-        result = fit(spot.target, narrowed, as_bought(shape, pod))
+        result = spot.fit_as_planned(room, as_bought(shape, pod), cards)
         if isinstance(result, Misfit):
             return None
-        self.occupy(index, replace(result.room, devices=reopened(result.room.devices, room.devices)))
+        self.occupy(index, result.room)
         return NodePlacement(placed_pod(pod, result), spot.cluster_node.name)
 
     def place(
