@@ -28,7 +28,7 @@ from kerf.sharing.registry import families_of, family_named, owner_of
 
 _Basis = tuple[tuple[Family, ...], Market | None, tuple[DaemonSet, ...]]
 """What a room follows from beside its node: the families, and of a node that starts the market and the DaemonSets."""
-_ROOM = "room"
+_ROOM, _USABLE = "room", "usable"
 _NOTHING: _Basis = ((), None, ())
 _MOST_KEPT = 32
 """So many answers of a room are kept; where more kinds of pods ask, most of them ask once."""
@@ -89,6 +89,11 @@ class NodeRoom:
         return {}
 
     @cached_property
+    def shown(self) -> str:
+        """Its name, by which nodes are ordered."""
+        return str(self.target.name)
+
+    @cached_property
     def measured(self) -> tuple[int, int]:
         """What is left of cpu and memory at the start."""
         return measured(self.room.free)
@@ -110,7 +115,15 @@ class NodeRoom:
 
 
 def is_usable(node: ClusterNode) -> bool:
-    """Whether new pods may be planned on it."""
+    """Whether new pods may be planned on it; each plan asks each node."""
+    found = node.findings.get(_USABLE)
+    if found is None:
+        found = node.findings[_USABLE] = None, _is_usable(node)
+    usable: bool = found[1]
+    return usable
+
+
+def _is_usable(node: ClusterNode) -> bool:
     if node.is_deleting or node.problem is not None:
         return False
     held = node.node

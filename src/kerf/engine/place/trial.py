@@ -76,7 +76,7 @@ class Trial:
         self._journal: list[tuple[int, Room | None, int]] = []
         self._kinds = NodeKinds([spot.target for spot in self.spots])
         self._of_kind: tuple[npt.NDArray[np.int64], list[int]] | None = None
-        by_name = sorted(range(len(self.spots)), key=lambda at: str(self.spots[at].target.name))
+        by_name = sorted(range(len(self.spots)), key=[spot.shown for spot in self.spots].__getitem__)
         self._ranks = {index: rank for rank, index in enumerate(by_name)}
         self._by_rank = np.array(by_name, dtype=np.int64)
         self._samples = tuple({spot.target.family.name: spot.target for spot in self.spots}.values())

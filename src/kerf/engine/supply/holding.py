@@ -29,7 +29,7 @@ _UNKNOWN = -1
 """In the place of an answer that was not asked for yet."""
 _FEW = 8
 """Rows of which each is asked about by itself."""
-_MOST_KEPT = 20_000
+_MOST_KEPT = 5_000
 """So many answers are kept from decision to decision: a cluster of a hundred thousand pods has some thousand kinds."""
 _NO_AMOUNT = -(2**63)
 _MOST = 2**62
