@@ -25,6 +25,20 @@ from kerf.sim.simulation import run
 
 SEEDS = 10
 _HOUR_S, _PAGE_KIB = 3_600, 4
+HAPPENS = frozenset(
+    {
+        "apply",
+        "device fault",
+        "interruption",
+        "lost replies",
+        "price",
+        "restart",
+        "scale",
+        "stock-out",
+        "throttling",
+    }
+)
+"""Rows of a report that must be there in each run that is long enough: what happens to a fleet."""
 _REPACK_S = 900.0
 """Cheaper nodes for the whole fleet are looked for four times an hour; once a minute would take most of the time."""
 
@@ -87,9 +101,14 @@ def outcome(seed: int, days: float, gpus: int, faults: float = 1) -> Outcome:
     return Outcome(seed, watch, time.process_time() - start, replace(report, rows=(), samples=()))
 
 
-def days(number: float = 30, gpus: int = 420, seeds: int = SEEDS, workers: int = 2) -> Iterator[tuple[str, float]]:
+def days(number: float = 30, gpus: int = 460, seeds: int = SEEDS, workers: int = 2) -> Iterator[tuple[str, float]]:
     """So many days of so many seeds, of a fleet of the size that the aim is for. Takes days of CPU."""
     yield from _of_seeds("days", number, gpus, seeds, workers, 1)
+
+
+def large(number: float = 0.25, gpus: int = 420, seeds: int = 2, workers: int = 2) -> Iterator[tuple[str, float]]:
+    """The first hours of such fleets, in which they come up, with so many faults that each kind happens."""
+    yield from _of_seeds("large", number, gpus, seeds, workers, 20)
 
 
 def few(number: float = 30, gpus: int = 24, seeds: int = SEEDS, workers: int = 2) -> Iterator[tuple[str, float]]:
@@ -104,10 +123,18 @@ def _of_seeds(
     with ProcessPoolExecutor(workers, mp_context=spawn, max_tasks_per_child=1) as pool:
         found = list(pool.map(partial(outcome, days=number, gpus=gpus, faults=faults), range(1, seeds + 1)))
     for each in found:
-        if each.report is None:
-            print(f"seed {each.seed}: {each.broken}", file=sys.stderr, flush=True)
+        print(f"seed {each.seed}: {_summary(each)}", file=sys.stderr, flush=True)
     for figure, value in figures(found, number):
         yield f"random_{name}_{figure}", value
+
+
+def _summary(each: Outcome) -> str:
+    """A seed in one line."""
+    report = each.report
+    if report is None:
+        return each.broken
+    happened = ", ".join(f"{row.times} {row.what}" for row in report.counts if row.what in HAPPENS)
+    return f"{100 * (report.over_bound or 0.0):.1f} % over the bound; {report.totals.evictions} evictions; {happened}"
 
 
 def figures(found: list[Outcome], number: float) -> Iterator[tuple[str, float]]:
@@ -118,6 +145,7 @@ def figures(found: list[Outcome], number: float) -> Iterator[tuple[str, float]]:
     yield "cpu_s_a_day", sum(each.cpu_s for each in found) / len(found) / number
     whole = [(each, each.report) for each in found if each.report is not None]
     if whole:
+        yield "never_happened", max(len(HAPPENS - {row.what for row in report.counts}) for _, report in whole)
         yield "over_bound_percent", max(100 * (report.over_bound or 0.0) for _, report in whole)
         yield "gpus_paid", sum(report.totals.gpu_hours_paid for _, report in whole) / len(whole) / number / 24
         yield "unplaced", max(report.totals.pods_unplaced for _, report in whole)
@@ -129,7 +157,7 @@ def _resident_mib() -> float:
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE_KIB / 1024
 
 
-SETS: dict[str, Callable[..., Iterator[tuple[str, float]]]] = {"days": days, "few": few}
+SETS: dict[str, Callable[..., Iterator[tuple[str, float]]]] = {"days": days, "large": large, "few": few}
 
 
 def main(what: str, *sizes: str) -> None:

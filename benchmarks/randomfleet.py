@@ -71,7 +71,7 @@ class RandomFleet:
 def random_fleet(seed: int, days: float, gpus: int, *, faults: float = 1, bound_every_s: int = 5_400) -> RandomFleet:
     """The fleet of a seed: about so many cards are paid for at a time.
 
-    `faults` is how many times as often the cloud and the cards fail. Cost: what happens in so many days.
+    `faults` is how many times as often the cloud and the cards fail, 0 for never. Cost: what happens in so many days.
     """
     return _Making(seed, round(days * _DAY_S), gpus, faults).fleet(bound_every_s)
 
@@ -257,6 +257,8 @@ class _Making:
 
 
 def _arrivals(chance: random.Random, per_day: float, until_s: int) -> Iterator[int]:
+    if per_day == 0:
+        return
     at_s = 60.0
     while (at_s := at_s + chance.expovariate(per_day / _DAY_S)) < until_s:
         yield int(at_s)

@@ -240,6 +240,7 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "replay-weeks": partial(replay, "weeks", 1800),
         "replay-moved": partial(replay, "moved", 14_400),
         "random-few": partial(apart, "bench_random", "few", 14_400),
+        "random-large": partial(apart, "bench_random", "large", 7_200),
         "random-days": random_days,
         "commands": partial(apart, "bench_commands", "commands", 300),
         "live-pods": partial(apart, "bench_live", "pods"),

@@ -196,7 +196,7 @@ def test_random_weeks_run_and_have_ranges(monkeypatch: pytest.MonkeyPatch, capsy
     figures = dict(bench_random.few(1 / 8, 6, seeds=1, workers=1))
 
     names = {name.removeprefix("random_few_") for name in figures}
-    assert {f"random_{each}_{name}" for each in ("few", "days") for name in names} == {
+    assert {f"random_{each}_{name}" for each in ("few", "large", "days") for name in names} == {
         name for name in ranges if name.startswith("random_")
     }
     assert 0 == figures["random_few_broken"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.bench_random import outcome
+from benchmarks.bench_random import HAPPENS, outcome
 from benchmarks.randomfleet import random_fleet
 from kerf.sim.course.scenario import read_scenario
 
@@ -65,3 +65,14 @@ def test_three_days_keep_every_invariant(seed: int) -> None:
     assert found.report.over_bound is not None
     assert found.report.over_bound < 0.25
     assert found.watch.growth_percent < 30
+
+
+@pytest.mark.long
+def test_six_hours_of_a_large_fleet_keep_every_invariant() -> None:
+    """It comes up to some 300 cards while everything happens to it; three days of it would take half an hour of CPU."""
+    found = outcome(2, 0.25, 420, faults=20)
+
+    assert "" == found.broken
+    assert found.report is not None
+    assert 0 == found.report.totals.pods_unplaced
+    assert frozenset() == HAPPENS - {row.what for row in found.report.counts}

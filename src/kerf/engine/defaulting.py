@@ -35,6 +35,11 @@ class SpreadDefaults:
                 self._services.setdefault(service.namespace, []).append(service)
         self._known: dict[tuple[int, _Selected], tuple[PodSpec, PodSpec]] = {}
 
+    @property
+    def are_any(self) -> bool:
+        """Whether any pod may get one."""
+        return bool(self._defaults)
+
     def given(self, pod: Pod) -> Pod:
         """The pod, whose spec is that of its equals again; itself where it gets none."""
         if not self._defaults or pod.spec.spread:

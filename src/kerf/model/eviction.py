@@ -4,10 +4,11 @@ Every pod of a node that may go is asked, so nothing here looks at all budgets f
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import inf
 
-from kerf.model.constraints import Requirement
+from kerf.model.constraints import Requirement, Requirements
 from kerf.model.nodeclaim import DO_NOT_DISRUPT
 from kerf.model.pods import Pod, PodDisruptionBudget
 from kerf.model.times import duration_s
@@ -36,24 +37,35 @@ class _OfNamespace:
     """The budgets of one namespace, by a label that their pods must have."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
-        held = tuple(budgets)
-        # A label that many budgets ask for (part-of, say) would tell few of them apart.
-        common = Counter(label for budget in held for asked in budget.selector.values() for label in _labels(asked))
-        self._by_label: dict[_Label, list[PodDisruptionBudget]] = {}
-        self._others: list[PodDisruptionBudget] = []
-        for budget in held:
-            finite = [labels for asked in budget.selector.values() if (labels := _labels(asked))]
-            if not finite:
-                self._others.append(budget)
-                continue
-            rarest = min(finite, key=lambda labels: (sum(common[label] for label in labels), labels))
-            for label in rarest:
-                self._by_label.setdefault(label, []).append(budget)
+        self._budgets = tuple(budgets)
+        # What budgets allow changes with every pod; which pods they mean hardly ever does.
+        self._by_label, self._others = _places(tuple(budget.selector for budget in self._budgets))
 
     def covering(self, pod: Pod) -> Iterator[PodDisruptionBudget]:
         for label in pod.labels.items():
-            yield from (budget for budget in self._by_label.get(label, ()) if budget.covers(pod))
-        yield from (budget for budget in self._others if budget.covers(pod))
+            yield from self._of(self._by_label.get(label, ()), pod)
+        yield from self._of(self._others, pod)
+
+    def _of(self, places: Iterable[int], pod: Pod) -> Iterator[PodDisruptionBudget]:
+        return (budget for at in places if (budget := self._budgets[at]).covers(pod))
+
+
+@lru_cache(maxsize=64)
+def _places(selectors: tuple[Requirements, ...]) -> tuple[Mapping[_Label, Sequence[int]], Sequence[int]]:
+    """The places of selectors by a label that each asks for, and of those that ask for none."""
+    # A label that many budgets ask for (part-of, say) would tell few of them apart.
+    common = Counter(label for selector in selectors for asked in selector.values() for label in _labels(asked))
+    by_label: dict[_Label, list[int]] = {}
+    others: list[int] = []
+    for at, selector in enumerate(selectors):
+        finite = [labels for asked in selector.values() if (labels := _labels(asked))]
+        if not finite:
+            others.append(at)
+            continue
+        rarest = min(finite, key=lambda labels: (sum(common[label] for label in labels), labels))
+        for label in rarest:
+            by_label.setdefault(label, []).append(at)
+    return by_label, others
 
 
 def _labels(asked: Requirement) -> list[_Label]:

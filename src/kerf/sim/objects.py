@@ -52,6 +52,10 @@ class ObjectLookup(Protocol):
         """All objects of a kind."""
         ...
 
+    def pods_with(self, namespace: str, key: str, value: str) -> JsonList:
+        """The pods of a namespace that have a label, by name."""
+        ...
+
 
 def is_cluster_wide(kind: str) -> bool:
     """Whether objects of the kind have no namespace; every provider's NodeClass is one."""

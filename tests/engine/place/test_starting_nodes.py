@@ -1,6 +1,7 @@
 """A node that is not adopted yet shows less than its claim promises, and nothing is bought twice for that."""
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ from kerf.engine.place.trial import Trial
 from kerf.model.constraints import Taint
 from kerf.model.nodeclaim import FOLLOW, LAUNCHED, REGISTERED
 from kerf.model.plan import PIN, REPLAY
+from kerf.model.promises import Promises, written
 from kerf.model.snapshot import ClusterNode
-from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_snapshot
-from tests.engine.worlds import G5, M5, a_hami_pool, planned, some
+from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_snapshot, an_instance_type, cards
+from tests.engine.worlds import G5, M5, a_daemon_set, a_hami_pool, planned, some
 
 POOL = "karpenter.sh/nodepool"
 CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
@@ -55,3 +57,26 @@ def test_slices_bought_beside_nodes_whose_pods_are_pinned_are_pinned_too(follow:
     decided = planned(some(2, gpu=1, gpumem=12000), [a_hami_pool()], [G5], claims=[claim])
 
     assert {follow} == {launch.follow for launch in decided.launches}
+
+
+def test_what_was_found_of_a_node_that_starts_holds_in_its_own_world_alone() -> None:
+    """With another DaemonSet or another market it has other room, and the pods that it was bought for find the same
+    there as if it were asked for the first time."""
+    promised = written(Promises({f"default/p-{number}": (0,) for number in range(3)}))
+    labels = {"gpu": "on"}
+    claim = a_claim("first", instance_type="g5.xlarge", reached=(LAUNCHED,), labels=labels, annotations=promised)
+    (node,) = a_snapshot(pools=[a_hami_pool()], claims=[claim]).nodes
+    small = an_instance_type("g5.xlarge", cpu=2, memory="16Gi", devices=cards(1), price="1.006")
+    slices = some(3, gpu=1, gpumem=7000, cpu="500m")
+    seen = set[str]()
+    for kind, daemons, pods in product((G5, small), ((), (a_daemon_set(cpu=1),)), (slices, slices[1:], slices[:1])):
+        market = a_market(kind)
+        for _ in range(2):
+            plain = a_snapshot(pools=[a_hami_pool()], pods=pods, daemon_sets=daemons)
+            kept, fresh = (Trial(replace(plain, nodes=(each,)), market) for each in (node, replace(node)))
+            assert fresh.rooms == kept.rooms
+            expected = fresh.place_as_planned(group(pods)).placed
+            assert expected == kept.place_as_planned(group(pods)).placed
+            assert fresh.rooms == kept.rooms
+            seen.add(repr((fresh.rooms[0].free, sorted(expected))))
+    assert len(seen) > 6

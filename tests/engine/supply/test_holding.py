@@ -1,5 +1,6 @@
 """What types hold of pods, kept for every purchase of one decision."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -7,10 +8,11 @@ import pytest
 
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.holding import Holding, admits_shape
+from kerf.engine.supply.kept import Kept
 from kerf.engine.world import World
 from kerf.model.constraints import Taint
 from kerf.model.nodepool import NodePool
-from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type
+from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type, cards
 
 MARKET = a_market(an_instance_type("m5.large", cpu=2), an_instance_type("m5.xlarge", cpu=4))
 POOLS = (
@@ -38,10 +40,10 @@ def a_world(*pools: NodePool) -> World:
     return World(a_snapshot(pools=pools), MARKET)
 
 
-def held(holding: Holding, world: World) -> list[list[int]]:
+def held(holding: Holding, world: World, shapes: Sequence[Shape] = SHAPES) -> list[list[int]]:
     """By shape and type of the supply, how many pods an empty node holds."""
     rows = holding.rows(world.supply.available)
-    return [holding.alone(shape, holding.kind(shape))[rows].tolist() for shape in SHAPES]
+    return [holding.alone(shape, holding.kind(shape))[rows].tolist() for shape in shapes]
 
 
 def test_types_that_answer_for_others_answer_as_each_would() -> None:
@@ -67,3 +69,18 @@ def test_a_world_with_another_pool_answers_as_a_new_one(*, asked_before: bool) -
     assert held(fresh.holding, fresh) == held(after.holding, after)
     assert np.array_equal(fresh.holding.amounts("cpu"), after.holding.amounts("cpu"))
     assert held(before.holding, before) == held(a_world(*POOLS).holding, a_world(*POOLS))
+
+
+@pytest.mark.parametrize("asked_before", SHAPES)
+def test_the_next_decision_answers_as_the_first(asked_before: Shape) -> None:
+    """What was found of cards is kept from decision to decision; in which order it was found changes no answer."""
+    types = an_instance_type("g5.xlarge", cpu=4, devices=cards(1)), an_instance_type("g5.12xlarge", devices=cards(4))
+    market, pools = a_market(*MARKET.types, *types), (*POOLS, a_pool("hami", labels={"gpu": "on"}))
+    slices = tuple(Shape((a_pod("slice", gpu=1, gpumem=mib),)) for mib in (2_000, 9_000, 21_000))
+    first = World(a_snapshot(pools=pools), market, kept=Kept())
+    for shape in (*slices[::-1], asked_before):
+        first.holding.alone(shape, first.holding.kind(shape))
+    after, fresh = World(a_snapshot(pools=pools), market, kept=first.left()), World(a_snapshot(pools=pools), market)
+
+    assert after.holding.cards is first.holding.cards
+    assert held(fresh.holding, fresh, (*SHAPES, *slices)) == held(after.holding, after, (*SHAPES, *slices))

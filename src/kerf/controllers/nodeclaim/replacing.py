@@ -5,7 +5,7 @@ its place. Each old node waits for its own. So a launch that fails takes back th
 no others.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from kerf.config import Settings
@@ -13,9 +13,11 @@ from kerf.controllers.actuator import Actuator
 from kerf.controllers.market import MarketBook
 from kerf.controllers.options import options_of
 from kerf.controllers.runtime import DONE, Ports, Result
-from kerf.engine.disruption.handover import Handover, handover
+from kerf.engine.disruption.handover import Handover, handovers
 from kerf.engine.leaving import moves
+from kerf.engine.supply.kept import Kept
 from kerf.engine.world import World
+from kerf.model.market import Market
 from kerf.model.nodeclaim import INITIALIZED, REPLACED_BY, REPLACES, NodeClaim
 from kerf.model.snapshot import Event, Synced, Watched
 from kerf.state import ClusterState
@@ -35,6 +37,10 @@ class Replacing:
     ) -> None:
         self._state, self._ports, self._book, self._actuator = state, ports, book, actuator
         self._settings = settings
+        # What the last decision found for all nodes that go, and the version and the market that it was made from.
+        self._found: tuple[int, Market | None, Mapping[str, Handover]] = (-1, None, {})
+        # What that decision has left to the next.
+        self._kept = Kept()
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """Claims that go for others; when one in their place changes, those that wait for it, and itself."""
@@ -86,9 +92,14 @@ class Replacing:
         if node is None or not any(moves(pod) for pod in pods):
             return Handover.READY
         snapshot = self._state.snapshot(self._ports.clock.now_s())
-        world = World(snapshot, await self._book.market(snapshot), options_of(self._settings))
-        # Of a fleet hundreds ask at once, and none of them must keep pods that wait from their plan.
-        return await self._ports.deciding.run(partial(handover, world, node.name), is_urgent=False)
+        market = await self._book.market(snapshot)
+        version, known, found = self._found
+        if version != snapshot.version or known is not market:
+            world = World(snapshot, market, options_of(self._settings), kept=self._kept)
+            # Of a fleet hundreds ask at once, and none of them must keep pods that wait from their plan.
+            found = await self._ports.deciding.run(partial(handovers, world), is_urgent=False)
+            self._found, self._kept = (snapshot.version, market, found), world.left() or self._kept
+        return found.get(node.name, Handover.READY)
 
     def _is_coming(self, name: str) -> bool:
         claim = self._state.claim(name)

@@ -3,6 +3,7 @@
 Between the purchase and that moment a scheduler may put any pod on the new nodes.
 """
 
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from enum import StrEnum
 
@@ -18,14 +19,23 @@ class Handover(StrEnum):
     NOWHERE = "nowhere"
 
 
-def handover(world: World, node: str) -> Handover:
-    """Of the pods of that node, with those of all others that go. Cost: one decision for these pods."""
+def handovers(world: World) -> Mapping[str, Handover]:
+    """Of the pods of each node that goes, by its name; a node that is not there has no pods that need a place.
+
+    Cost: one decision for all these pods.
+    """
     snapshot = replace(world.snapshot, windows=(), windowed=(), cron_jobs=())
     made = decide(world.of(snapshot), replace(world.options, with_bound=False))
-    mine = {key for key, home in made.world.snapshot.leaving.items() if home == node}
     up = {each.name for each in snapshot.nodes if each.node is not None and each.is_initialized}
     homes = {each.pod.pod: each.node for each in made.placements}
+    refused = {pod.key for refusal in made.refusals for pod in refusal.pods}
+    pods: dict[str, set[str]] = {}
+    for key, node in made.world.snapshot.leaving.items():
+        pods.setdefault(node, set()).add(key)
+    return {node: _handover(mine, homes, up, refused) for node, mine in pods.items()}
+
+
+def _handover(mine: Set[str], homes: Mapping[str, str], up: Set[str], refused: Set[str]) -> Handover:
     if all(homes.get(key, "") in up for key in mine):
         return Handover.READY
-    refused = {pod.key for refusal in made.refusals for pod in refusal.pods}
     return Handover.NOWHERE if mine & refused else Handover.COMING

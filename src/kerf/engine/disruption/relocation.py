@@ -24,7 +24,7 @@ from kerf.model.pods import Pod
 from kerf.model.rejections import workload_of
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
-_NEEDS = "needs"
+_NEEDS, _MOVED = "needs", "moved"
 
 
 class Relocation:
@@ -56,7 +56,7 @@ class Relocation:
         # Those first whose places depend on others: they keep them, and the courses begin with what they leave.
         self._landed = self._placed([shape for shape in shapes if self._is_bound(shape)])
         self._waiting = [Course(self._trial, shape, len(shape)) for shape in shapes if not self._is_bound(shape)]
-        self._kinds = Kinds(self._readings)
+        self._kinds, self._known_kinds = Kinds(self._readings), dict[Hashable, Hashable]()
         # Taints of PreferNoSchedule are left out: they would make each pod of the cluster one with a preference.
         self._forms = Forms(are_ignored=world.ignores_preferences)
         self._unmovable = unmovable_now
@@ -84,10 +84,10 @@ class Relocation:
         if closed in self._landed or not self.may_hold(candidate):
             return None
         rooms = self._without(closed)
-        pods = moved(candidate.pods, self._volumes, self._defaults)
-        if pods is None:
+        moving = self._moving(candidate)
+        if moving is None:
             return None
-        shapes = [self._as_preferred(shape, candidate.cluster_node) for shape in group(pods, self._readings)]
+        shapes = [self._as_preferred(shape, candidate.cluster_node) for shape in moving]
         if any(map(self._is_bound, shapes)):
             return self._one_by_one(candidate, shapes, rooms)
         places: dict[str, NodePlacement] = {}
@@ -99,6 +99,24 @@ class Relocation:
                 name = self._trial.spots[number].cluster_node.name
                 places[pod.key] = NodePlacement(placed_pod(pod, placed), name)
         return tuple(places[key] for key in sorted(places))
+
+    def _moving(self, candidate: Candidate) -> tuple[Shape, ...] | None:
+        """The shapes of its pods as they will be made again; None where the volumes of one let it run nowhere.
+
+        Most pods have no volumes and no constraints of their scheduler: for these it follows from the node alone.
+        """
+        findings, is_kept = candidate.cluster_node.findings, not self._defaults.are_any
+        (of_pods, read), found = findings.get(_MOVED, ((None, None), None))
+        if is_kept and of_pods is candidate.pods and read == self._readings:
+            shapes: tuple[Shape, ...] = found
+            return shapes
+        pods = moved(candidate.pods, self._volumes, self._defaults)
+        if pods is None:
+            return None
+        shapes = group(pods, self._readings)
+        if is_kept and not any(map(self._volumes.asks, candidate.pods)):
+            findings[_MOVED] = (candidate.pods, self._readings), shapes
+        return shapes
 
     def _as_preferred(self, shape: Shape, node: ClusterNode) -> Shape:
         """The pods of the node with those of their preferences required that hold there today.
@@ -160,10 +178,17 @@ class Relocation:
         """What the nodes offer pods of the kind once all that wait are placed."""
         pod = shape.pod
         # Before the API has seen a pod its labels may decide what admission makes of it.
-        key = (self._kinds.of(pod), None if pod.uid else frozenset(pod.labels.items()))
+        key = (self._kind_of(shape), None if pod.uid else frozenset(pod.labels.items()))
         if key not in self._standing:
             self._standing[key] = Course(self._trial, shape)
         return self._standing[key]
+
+    def _kind_of(self, shape: Shape) -> Hashable:
+        if self._readings.labels:
+            return self._kinds.of(shape.pod)
+        if shape.identity not in self._known_kinds:
+            self._known_kinds[shape.identity] = self._kinds.of(shape.pod)
+        return self._known_kinds[shape.identity]
 
 
 def _needs(candidate: Candidate) -> SummedRequests:

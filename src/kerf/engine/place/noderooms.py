@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from kerf.engine.place.devices import with_parts
+from kerf.engine.place.devices import only, reopened, with_parts
 from kerf.engine.place.domains import Domains, Lasting, Site, coming_site, settled_site
 from kerf.engine.place.fit import Placed, admits, fit
 from kerf.engine.place.podclasses import Findings
@@ -26,7 +26,10 @@ from kerf.model.snapshot import ClusterNode, ClusterSnapshot, DaemonSet
 from kerf.sharing.family import Family
 from kerf.sharing.registry import families_of, family_named, owner_of
 
-_ROOM = "room"
+_Basis = tuple[tuple[Family, ...], Market | None, tuple[DaemonSet, ...]]
+"""What a room follows from beside its node: the families, and of a node that starts the market and the DaemonSets."""
+_ROOM, _USABLE = "room", "usable"
+_NOTHING: _Basis = ((), None, ())
 _MOST_KEPT = 32
 """So many answers of a room are kept; where more kinds of pods ask, most of them ask once."""
 
@@ -56,9 +59,39 @@ class NodeRoom:
             held = self._answers[key] = shape.spec, fit(self.target, room, shape)
         return held[1]
 
+    def fit_as_planned(self, room: Room, shape: Shape, cards: frozenset[int]) -> Placed | Misfit:
+        """A pod of the shape on some cards alone, on any where none is named; others are open afterwards as before.
+
+        Kept: until a node is up each plan puts the same pods there one after another, and begins with the same room.
+        """
+        key = id(room), shape.identity, cards
+        held = self._planned_answers.get(key)
+        if held is None or held[0] is not room:
+            if len(self._planned_answers) >= _MOST_KEPT:
+                self._planned_answers.clear()
+            held = self._planned_answers[key] = room, shape.spec, self._as_planned(room, shape, cards)
+        return held[2]
+
+    def _as_planned(self, room: Room, shape: Shape, cards: frozenset[int]) -> Placed | Misfit:
+        narrowed = replace(room, devices=only(room.devices, cards)) if cards else room
+        result = fit(self.target, narrowed, shape)
+        if isinstance(result, Misfit):
+            return result
+        left = replace(result.room, devices=reopened(result.room.devices, room.devices))
+        return replace(result, room=left)
+
+    @cached_property
+    def _planned_answers(self) -> dict[Hashable, tuple[Room, PodSpec, Placed | Misfit]]:
+        return {}
+
     @cached_property
     def _answers(self) -> dict[Hashable, tuple[PodSpec, Placed | Misfit]]:
         return {}
+
+    @cached_property
+    def shown(self) -> str:
+        """Its name, by which nodes are ordered."""
+        return str(self.target.name)
 
     @cached_property
     def measured(self) -> tuple[int, int]:
@@ -82,7 +115,15 @@ class NodeRoom:
 
 
 def is_usable(node: ClusterNode) -> bool:
-    """Whether new pods may be planned on it."""
+    """Whether new pods may be planned on it; each plan asks each node."""
+    found = node.findings.get(_USABLE)
+    if found is None:
+        found = node.findings[_USABLE] = None, _is_usable(node)
+    usable: bool = found[1]
+    return usable
+
+
+def _is_usable(node: ClusterNode) -> bool:
     if node.is_deleting or node.problem is not None:
         return False
     held = node.node
@@ -139,26 +180,36 @@ def rooms_of(
 ) -> tuple[NodeRoom, ...]:
     """All of them, in their order. Cost: the pods on nodes that no snapshot had before, and a look at each other node.
 
-    What is left of an initialised node follows from the node alone, as long as the families stay what they are.
+    What is left of an initialised node follows from the node alone, as long as the families stay what they are; one
+    that starts goes by what the market says of its type, and by the DaemonSets, too.
     """
     families, quotas = families_of(snapshot), snapshot.quotas
     found = []
     for node in nodes:
-        basis, spot = node.findings.get(_ROOM, (None, None))
-        if basis is families or (basis is not None and basis == families):
-            families = basis
+        basis, spot = node.findings.get(_ROOM, (_NOTHING, None))
+        if spot is not None and _still_holds(basis, families, market, snapshot):
+            families = basis[0]
         else:
             spot = room_of(node, snapshot, market, families)
-            if node.is_initialized and node.node is not None:
-                node.findings[_ROOM] = families, spot
+            is_up = node.is_initialized and node.node is not None
+            basis = (families, None, ()) if is_up else (families, market, snapshot.daemon_sets_as_running)
+            node.findings[_ROOM] = basis, spot
         if spot.target.quotas is not quotas:
             if spot.target.quotas == quotas:
                 quotas = spot.target.quotas
             else:
                 spot = replace(spot, target=replace(spot.target, quotas=quotas))
-                node.findings[_ROOM] = families, spot
+                node.findings[_ROOM] = basis, spot
         found.append(with_volumes(spot, volumes) if snapshot.csi_nodes else spot)
     return tuple(found)
+
+
+def _still_holds(basis: _Basis, families: tuple[Family, ...], market: Market, snapshot: ClusterSnapshot) -> bool:
+    """Whether what a room follows from, beside its node, is still so."""
+    of, sold, daemons = basis
+    if of is not families and of != families:
+        return False
+    return sold is None or (sold is market and daemons == snapshot.daemon_sets_as_running)
 
 
 def with_volumes(spot: NodeRoom, volumes: Volumes) -> NodeRoom:

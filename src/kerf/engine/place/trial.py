@@ -4,7 +4,7 @@ Nodes on their way count with what their claim promises, so nothing is bought tw
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 from operator import itemgetter
@@ -18,8 +18,6 @@ from kerf.engine.place.devices import (
     demand_of,
     distinguishes_cards,
     emptied,
-    only,
-    reopened,
     speaks_for_equal_cards,
 )
 from kerf.engine.place.domains import Lasting
@@ -78,7 +76,7 @@ class Trial:
         self._journal: list[tuple[int, Room | None, int]] = []
         self._kinds = NodeKinds([spot.target for spot in self.spots])
         self._of_kind: tuple[npt.NDArray[np.int64], list[int]] | None = None
-        by_name = sorted(range(len(self.spots)), key=lambda at: str(self.spots[at].target.name))
+        by_name = sorted(range(len(self.spots)), key=[spot.shown for spot in self.spots].__getitem__)
         self._ranks = {index: rank for rank, index in enumerate(by_name)}
         self._by_rank = np.array(by_name, dtype=np.int64)
         self._samples = tuple({spot.target.family.name: spot.target for spot in self.spots}.values())
@@ -161,10 +159,15 @@ class Trial:
         """
         booked = self._booked(shapes)
         plans = {pod: [place] for pod, place in booked.items()}
+        keys = {pod.key for shape in shapes for pod in shape.pods}
         for index, spot in enumerate(self.spots):
+            # Most promises are of pods that have come long ago.
+            if keys.isdisjoint(spot.planned):
+                continue
             for key, cards in spot.planned.items():
                 # Several claims may name a pod: one whose place was taken by others has been bought for again.
-                plans.setdefault(key, []).append((index, cards))
+                if key in keys:
+                    plans.setdefault(key, []).append((index, cards))
         if not plans:
             return AsPlanned({}, tuple(shapes))
         # In the order of the plan: where a card is taken as a whole by parts, no other order may do.
@@ -182,7 +185,7 @@ class Trial:
                 if found is not None:
                     placed[pod.key] = found
                     promises.append(Destined(shape, pod, index))
-            refused = self.unmet(promises, certain, self._arrived(plans, promises))
+            refused = self.unmet(promises, certain, self._arrived(promises))
             if not refused:
                 break
             unmet.update(((each.pod.key, each.node), each) for each in refused)
@@ -213,13 +216,14 @@ class Trial:
             self._come(each)
         return come_in_order((each for each in left if each.pod.key not in there), self.ledger, self._come)
 
-    def _arrived(self, plans: Mapping[str, object], promises: Sequence[Destined]) -> Sequence[Destined]:
+    def _arrived(self, promises: Sequence[Destined]) -> Sequence[Destined]:
         """Pods of claims, bound to nodes that are not open to all; none where no promise goes by others."""
         if not any(self.ledger.concerns(each.shape) for each in promises):
             return ()
         nodes = ((index, spot.cluster_node) for index, spot in enumerate(self.spots))
         bound = ((pod, index) for index, node in nodes if not node.is_initialized for pod in node.pods)
-        return destined(((pod, at) for pod, at in bound if pod.key in plans and not pod.is_ended), self.ledger)
+        planned = frozenset[str]().union(*(spot.planned for spot in self.spots))
+        return destined(((pod, at) for pod, at in bound if pod.key in planned and not pod.is_ended), self.ledger)
 
     def _come(self, each: Destined) -> None:
         self.occupy(each.node, self.rooms[each.node], each.pod)
@@ -241,12 +245,11 @@ class Trial:
 
     def _place_planned(self, shape: Shape, pod: Pod, index: int, cards: frozenset[int]) -> NodePlacement | None:
         spot, room = self.spots[index], self.rooms[index]
-        narrowed = replace(room, devices=only(room.devices, cards)) if cards else room
         # Its volumes ask no more than they did when the node was bought: a local one may name another node.
-        result = fit(spot.target, narrowed, as_bought(shape, pod))
+        result = spot.fit_as_planned(room, as_bought(shape, pod), cards)
         if isinstance(result, Misfit):
             return None
-        self.occupy(index, replace(result.room, devices=reopened(result.room.devices, room.devices)))
+        self.occupy(index, result.room)
         return NodePlacement(placed_pod(pod, result), spot.cluster_node.name)
 
     def place(

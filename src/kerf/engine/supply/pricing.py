@@ -112,6 +112,9 @@ def cluster_price(nodes: Iterable[ClusterNode], supply: Supply) -> int:
     return sum(present_price(node, supply) * number for node, number in equal.values())
 
 
+_CARDS = "cards"
+
+
 def cards_in_use(
     snapshot: ClusterSnapshot,
     market: Market,
@@ -130,9 +133,21 @@ def cards_in_use(
     for node in snapshot.nodes:
         held = node.devices or (promised or {}).get(node.name, ())
         if held:
-            own, used = _cards_in_use(held, _sold(node, market), taking.get(node.name, ()))
+            coming, kind = taking.get(node.name, ()), _sold(node, market)
+            is_known = held is node.devices and not coming
+            own, used = _cards_held(node, kind) if is_known else _cards_in_use(held, kind, coming)
             paid, allocated = paid + own, allocated + used
     return paid, allocated
+
+
+def _cards_held(node: ClusterNode, kind: InstanceType | None) -> tuple[int, int]:
+    """The node's own cards as they are, found once while the node is of that type."""
+    known, found = node.findings.get(_CARDS, (None, None))
+    if found is None or known is not kind:
+        found = _cards_in_use(node.devices, kind, ())
+        node.findings[_CARDS] = kind, found
+    cards: tuple[int, int] = found
+    return cards
 
 
 def _cards_in_use(held: Iterable[DeviceState], kind: InstanceType | None, taking: Iterable[Slice]) -> tuple[int, int]:

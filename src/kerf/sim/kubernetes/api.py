@@ -31,6 +31,7 @@ from kerf.sim.kubernetes.admission import (
 from kerf.sim.kubernetes.budgets import check_eviction
 from kerf.sim.kubernetes.garbage import OwnerIndex
 from kerf.sim.kubernetes.gates import gate_pods, refuse_important
+from kerf.sim.kubernetes.labels import LabelIndex
 from kerf.sim.objects import (
     DEFAULT_GRACE_S,
     Json,
@@ -123,7 +124,7 @@ class InMemoryApi:
         self._clock, self._keeps = clock, keeps
         self._objects: dict[str, dict[tuple[str, str], Json]] = {}
         self._order: dict[str, list[tuple[str, str]]] = {}
-        self._owners = OwnerIndex()
+        self._owners, self._labels = OwnerIndex(), LabelIndex()
         self.listeners: tuple[Listener, ...] = ()
         self._version = 0
         self._created = 0
@@ -154,6 +155,10 @@ class InMemoryApi:
         """All of a kind by (namespace, name)."""
         held = self._objects.get(kind, {})
         return [held[key] for key in self._order.get(kind, ())]
+
+    def pods_with(self, namespace: str, key: str, value: str) -> JsonList:
+        """The pods of a namespace that have a label, by name."""
+        return self._labels.bearing(namespace, key, value)
 
     def forms(self, obj: Json) -> JsonList:
         """Every form that a ConfigMap which is there has had, the newest first; of other kinds none is kept."""
@@ -374,6 +379,8 @@ class InMemoryApi:
         if type_ == ADDED and kind == "Event" and self._keeps is not None:
             self._forget_said(key)
         self._owners.replace(old, None if type_ == DELETED else new)
+        if kind == "Pod":
+            self._labels.replace(old, None if type_ == DELETED else new)
         self.events.append(Change(self._clock.now_s(), type_, new))
         self.changes += 1
         if self._keeps is not None and len(self.events) > 2 * self._keeps:

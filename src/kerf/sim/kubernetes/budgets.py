@@ -7,6 +7,7 @@ go whatever the budget says as long as the ready ones suffice.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import is_not
 
 from kerf.errors import ApiError
 from kerf.ports import EvictionBlocked
@@ -41,7 +42,7 @@ class _NoScale(Exception):
 def count_budget(objects: ObjectLookup, budget: Json) -> BudgetCount:
     """What `budget` allows at this moment."""
     spec = budget["spec"]
-    pods = [pod for pod in covered(budget, objects.list("Pod")) if not is_ended(pod)]
+    pods = [pod for pod in _covered_pods(objects, budget) if not is_ended(pod)]
     healthy = sum(1 for pod in pods if is_ready(pod) and not is_deleting(pod))
     try:
         expected, desired = _expected_and_desired(objects, spec, pods)
@@ -84,6 +85,51 @@ def covered(budget: Json, objects: Iterable[Json]) -> list[Json]:
     """Those in the namespace of a budget whose labels it selects."""
     namespace = budget["metadata"]["namespace"]
     return selected(budget["spec"].get("selector"), (o for o in objects if o["metadata"]["namespace"] == namespace))
+
+
+def _covered_pods(objects: ObjectLookup, budget: Json) -> list[Json]:
+    label = _label_of(budget)
+    if label is None:
+        return covered(budget, objects.list("Pod"))
+    return covered(budget, objects.pods_with(budget["metadata"]["namespace"], *label))
+
+
+def _label_of(budget: Json) -> tuple[str, str] | None:
+    """A label that all of a budget's pods have; None where its selector names none."""
+    selector = budget["spec"].get("selector") or {}
+    return next(iter((selector.get("matchLabels") or {}).items()), None)
+
+
+class Covering:
+    """The budgets that cover an object, found by its labels. Of many budgets few are asked."""
+
+    def __init__(self, objects: ObjectLookup) -> None:
+        self._objects = objects
+        self._specs: list[Json] = []
+        self._by_label: dict[tuple[str, str, str], list[int]] = {}
+        self._others: list[int] = []
+
+    def of(self, obj: Json) -> list[Json]:
+        """Those that are there now, by namespace and name."""
+        budgets = self._objects.list("PodDisruptionBudget")
+        specs = [each["spec"] for each in budgets]
+        # Their statuses change all the time, and no spec ever changes in place.
+        if len(specs) != len(self._specs) or any(map(is_not, specs, self._specs)):
+            self._index(budgets)
+        metadata = obj["metadata"]
+        found = list(self._others)
+        for label in (metadata.get("labels") or {}).items():
+            found += self._by_label.get((metadata["namespace"], *label), ())
+        return [budgets[at] for at in sorted(found) if _covers(budgets[at], obj)]
+
+    def _index(self, budgets: list[Json]) -> None:
+        self._specs, self._by_label, self._others = [each["spec"] for each in budgets], {}, []
+        for at, budget in enumerate(budgets):
+            label = _label_of(budget)
+            if label is None:
+                self._others.append(at)
+            else:
+                self._by_label.setdefault((budget["metadata"]["namespace"], *label), []).append(at)
 
 
 def _expected_and_desired(objects: ObjectLookup, spec: Json, pods: list[Json]) -> tuple[int, int]:

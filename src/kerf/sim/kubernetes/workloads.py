@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from kerf.ports import Clock
 from kerf.sim.kubernetes.api import DELETED, Change, InMemoryApi
-from kerf.sim.kubernetes.budgets import count_budget, covered
+from kerf.sim.kubernetes.budgets import Covering, count_budget
 from kerf.sim.kubernetes.cronjobs import CronJobs
 from kerf.sim.kubernetes.daemonsets import DaemonSets
 from kerf.sim.kubernetes.deployments import Deployments
@@ -31,6 +31,10 @@ class DisruptionBudgets(Watcher):
 
     kind = "PodDisruptionBudget"
 
+    def __init__(self, api: InMemoryApi, clock: Clock, queue: Queue, pods: PodMaker) -> None:
+        super().__init__(api, clock, queue, pods)
+        self._covering = Covering(api)
+
     def notice(self, change: Change) -> Iterable[Key]:
         """Pods change what budgets that select them allow, and so do the replicas of what makes such pods."""
         obj = change.obj
@@ -40,7 +44,7 @@ class DisruptionBudgets(Watcher):
         if obj["kind"] != "Pod":
             labels = obj["spec"]["template"].get("metadata") or {}
             pod = {"metadata": {**labels, "namespace": namespace}}
-        return [(namespace, name_of(held)) for held in self.api.list(self.kind) if covered(held, [pod])]
+        return [(namespace, name_of(held)) for held in self._covering.of(pod)]
 
     def reconcile(self, obj: Json) -> None:
         """Count again."""
