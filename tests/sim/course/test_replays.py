@@ -86,7 +86,7 @@ def test_a_pod_that_keeps_its_work_runs_what_is_left(tmp_path: Path) -> None:
     assert [1, 1] == [each.replayed.again for each in (anew, further) if each.replayed is not None]
 
 
-@pytest.mark.parametrize(("restart_s", "stated"), [(None, set()), (60, {"60s"})], ids=["from its beginning", "a minute"])
+@pytest.mark.parametrize(("restart_s", "stated"), [(None, set()), (60, {"60s"})], ids=["all of it", "a minute"])
 def test_a_pod_says_what_its_move_costs(tmp_path: Path, restart_s: int | None, stated: set[str]) -> None:
     """As one with checkpoints does; one that would begin anew says nothing."""
     begun = scenario(tmp_path, "a,3000,1024,0,0,60,660,60")
