@@ -3,8 +3,8 @@
 `KERF_OPENB` is the folder of `bench_openb`. Copies of the trace are moved against each other by seed 7 within the 37
 days that hold nearly all of it; no pod runs longer than a week, and a node takes 90 seconds until its cards are
 registered. Nodes go when they are empty: what is measured is what is bought, not what is moved. `moved` is the same
-with consolidation: a tenth of the nodes at most in ten minutes, and a pod that is moved loses a minute. Beside both a
-rule as Karpenter's has the same pods (`peerreplay`).
+with consolidation: a tenth of the nodes at most in ten minutes, and a pod that is moved loses a minute, which it
+states. Beside both a rule as Karpenter's has the same pods (`peerreplay`).
 """
 
 import copy

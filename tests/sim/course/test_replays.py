@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from kerf.engine.disruption.disturbance import RESTART_COST
 from kerf.sim.course.report import SimulationReport
 from kerf.sim.course.scenario import Scenario, read_scenario
+from kerf.sim.objects import Json, annotations_of
 from kerf.sim.simulation import run
 
 HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time\n"
@@ -82,6 +84,22 @@ def test_a_pod_that_keeps_its_work_runs_what_is_left(tmp_path: Path) -> None:
     anew, further = run(begun), run(kept)
     assert anew.totals.cost_micro - further.totals.cost_micro > 1_700 * M5_XLARGE // 3_600
     assert [1, 1] == [each.replayed.again for each in (anew, further) if each.replayed is not None]
+
+
+@pytest.mark.parametrize(("restart_s", "stated"), [(None, set()), (60, {"60s"})], ids=["all of it", "a minute"])
+def test_a_pod_says_what_its_move_costs(tmp_path: Path, restart_s: int | None, stated: set[str]) -> None:
+    """As one with checkpoints does; one that would begin anew says nothing."""
+    begun = scenario(tmp_path, "a,3000,1024,0,0,60,660,60")
+    assert begun.replay is not None
+    said: set[str] = set()
+
+    def watch(_: str, obj: Json) -> None:
+        if obj["kind"] == "Pod":
+            said.update(text for key, text in annotations_of(obj).items() if key == RESTART_COST)
+
+    source = replace(begun.replay.source, restart_s=restart_s)
+    run(replace(begun, replay=replace(begun.replay, source=source)), watch=watch)
+    assert stated == said
 
 
 def test_the_bound_is_what_the_running_pods_cost_at_least(tmp_path: Path) -> None:

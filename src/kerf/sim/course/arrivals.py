@@ -2,12 +2,14 @@
 
 It stands for their controllers, as a Job would for each of them: a pod that was evicted, or whose node is gone,
 comes again at once under another name, and one that has run to its end is deleted. A pod that comes again runs from its
-beginning, or what was left of its time and what a restart costs.
+beginning, or what was left of its time and what a restart costs. In the second case it says so, as a pod with
+checkpoints does.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kerf.engine.disruption.disturbance import RESTART_COST
 from kerf.errors import ApiError
 from kerf.model.times import instant_s
 from kerf.ports import Clock
@@ -75,6 +77,8 @@ class Arrivals:
         metadata: Json = {"name": name, "namespace": NAMESPACE, "labels": form["labels"]}
         if run.runs_s is not None:
             metadata["annotations"] = {RUN_FOR: f"{run.runs_s}s"}
+        if self._restart_s is not None:
+            metadata.setdefault("annotations", {})[RESTART_COST] = f"{self._restart_s}s"
         self._runs[name] = run
         try:
             self._api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": form["spec"]})
