@@ -348,7 +348,7 @@ class Posted:
     occurrence: Occurrence
 
 
-_REMEMBERED = 4096
+_REMEMBERED = 65_536
 """When each of so many things was posted last is remembered, as by the recorder of `kerf run`."""
 
 
