@@ -28,7 +28,7 @@ from kerf.engine.decision import Decision
 from kerf.engine.explain.plan import explain
 from kerf.engine.options import Options
 from kerf.engine.place.shapes import group
-from kerf.engine.supply.kept import Kept
+from kerf.engine.supply.warmstart import WarmStart
 from kerf.engine.world import World
 from kerf.model.market import Market
 from kerf.model.snapshot import ClusterSnapshot
@@ -66,7 +66,7 @@ def _replanned(
     world_of: Callable[[list[Any]], ClusterSnapshot],
 ) -> Figures:
     loop, start = loop_s(), time.process_time()
-    made = _decided(World(world_of(pending(list(first))), market_, kept=Kept()))
+    made = _decided(World(world_of(pending(list(first))), market_, kept=WarmStart()))
     yield f"{name}_cold_s", time.process_time() - start
     seconds, worst, dearest = list[float](), dict[int, float](), 0.0
     for percent in _PERCENT:
@@ -94,7 +94,7 @@ def _replanned(
 def search(copies: int = 14) -> Figures:
     """From shapes to the nodes that are bought and their bound, without dealing out the pods."""
     found, market_ = _copied(asking("default"), copies), market(rows("catalogue_aws_16.csv"))
-    loop, seconds, worst, kept = loop_s(), list[float](), 0.0, Kept()
+    loop, seconds, worst, kept = loop_s(), list[float](), 0.0, WarmStart()
     for percent in (0, *_PERCENT):
         now = _Pods(found, percent)
         for _ in range(_TURNS if percent else 1):
@@ -107,7 +107,7 @@ def search(copies: int = 14) -> Figures:
             bound = proven(held, world.supply.available, world.holding)
             if percent:
                 seconds.append(time.process_time() - start)
-            kept = Kept.of(world.holding)
+            kept = WarmStart.of(world.holding)
             assert bound is not None
             worst = max(worst, 100 * (bought.rank[1] / bound.micro - 1))
     yield from _quantiles(f"warm_search_x{copies}", seconds, loop)

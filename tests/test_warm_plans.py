@@ -14,7 +14,7 @@ from kerf.cli.plan.json import plan_object
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
 from kerf.engine.explain.plan import explain
-from kerf.engine.supply.kept import Kept
+from kerf.engine.supply.warmstart import WarmStart
 from kerf.engine.world import World
 from kerf.model.market import Market
 from kerf.testing.builders import a_pod
@@ -51,7 +51,7 @@ def changed(chance: Random, rows: list[Row], of: list[Row], percent: int) -> lis
     return kept + drawn(chance, of, chance.randrange(len(rows) - len(kept) + 1))
 
 
-def decided(rows: list[Row], market: Market, kept: Kept | None = None) -> Decision:
+def decided(rows: list[Row], market: Market, kept: WarmStart | None = None) -> Decision:
     """The decision for these pods, in this order."""
     return decide(World(bench_openb.snapshot(bench_openb.pending(rows)), market, kept=kept))
 
@@ -76,7 +76,7 @@ def test_a_plan_that_begins_with_what_was_kept_is_right(seed: int, count: int, p
 
     Its bound is proven by its own prices, and holds for the plan from nothing, too.
     """
-    chance, market, kept = Random(seed), bench_openb.market(CATALOGUE), Kept()
+    chance, market, kept = Random(seed), bench_openb.market(CATALOGUE), WarmStart()
     of = kinds(chance, count)
     rows = drawn(chance, of, 150)
     for percent in (0, *percents):
@@ -101,7 +101,7 @@ def test_the_same_snapshot_and_the_same_kept_value_give_the_same_plan() -> None:
     chance, market = Random(3), bench_openb.market(CATALOGUE)
     of = kinds(chance, 40)
     rows = drawn(chance, of, 200)
-    kept = decided(rows, market, Kept()).kept
+    kept = decided(rows, market, WarmStart()).kept
     others = changed(chance, rows, of, 20)
 
     first, between, again = (decided(each, market, kept) for each in (others, rows, others))
@@ -116,8 +116,8 @@ def test_the_first_plan_that_keeps_is_the_plan_of_one_that_keeps_nothing() -> No
     chance, market = Random(4), bench_openb.market(CATALOGUE)
     rows = drawn(chance, kinds(chance, 40), 200)
 
-    assert launches(decided(rows, market)) == launches(decided(rows, market, Kept()))
-    assert decided(rows, market).cost == decided(rows, market, Kept()).cost
+    assert launches(decided(rows, market)) == launches(decided(rows, market, WarmStart()))
+    assert decided(rows, market).cost == decided(rows, market, WarmStart()).cost
 
 
 @pytest.mark.parametrize("field", ["price", "cpu_milli"])
@@ -129,7 +129,7 @@ def test_what_was_kept_of_other_prices_or_other_types_is_not_used(field: str) ->
     if field == "cpu_milli":
         raised = [{**row, field: str(int(float(row[field])))} for row in raised]
     other = bench_openb.market(raised)
-    kept = decided(rows, market, Kept()).kept
+    kept = decided(rows, market, WarmStart()).kept
 
     warm, cold = decided(rows, other, kept), decided(rows, other)
 
@@ -141,7 +141,7 @@ def test_columns_of_a_type_are_kept_as_long_as_it_is_sold_as_it_was() -> None:
     """Another price of one type drops its columns alone."""
     chance, market = Random(6), bench_openb.market(CATALOGUE)
     rows = drawn(chance, kinds(chance, 40), 200)
-    kept = decided(rows, market, Kept()).kept
+    kept = decided(rows, market, WarmStart()).kept
     assert kept is not None
     dearer = [{**row, "price": "19.9"} if row["name"] == "g6.48xlarge" else row for row in CATALOGUE]
     world = World(bench_openb.snapshot([]), bench_openb.market(dearer), kept=kept)
@@ -160,7 +160,7 @@ def test_a_column_that_is_of_no_use_for_long_is_dropped() -> None:
     """What plans that choose by prices have not used twenty times in a row; smaller plans do not count."""
     chance, market = Random(7), bench_openb.market(CATALOGUE)
     first, second = kinds(chance, 36), kinds(chance, 36)
-    kept = decided(drawn(chance, first, 150), market, Kept()).kept
+    kept = decided(drawn(chance, first, 150), market, WarmStart()).kept
     assert kept is not None
     before = {column.key for column in kept.columns}
     rows = drawn(chance, second, 150)
@@ -179,7 +179,7 @@ def test_no_more_is_known_of_filled_nodes_than_is_useful() -> None:
     """Beyond some thousand they are filled again, and the columns stay."""
     chance, market = Random(8), bench_openb.market(CATALOGUE)
     rows = drawn(chance, kinds(chance, 40), 100)
-    kept = decided(rows, market, Kept()).kept
+    kept = decided(rows, market, WarmStart()).kept
     assert kept is not None
     assert kept.known is not None
     again = decided(rows, market, kept)
@@ -197,7 +197,7 @@ def test_of_very_many_kinds_of_pods_nothing_is_kept() -> None:
     """Then the next plan is one from nothing, as after a restart."""
     chance, market = Random(9), bench_openb.market(CATALOGUE)
     rows = drawn(chance, kinds(chance, 40), 100)
-    kept = decided(rows, market, Kept()).kept
+    kept = decided(rows, market, WarmStart()).kept
     assert kept is not None
     assert kept.known is not None
     for number in range(6_000):

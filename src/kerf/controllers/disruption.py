@@ -27,7 +27,7 @@ from kerf.engine.disruption.repair import too_many
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.disruption import explained, obstacle_text
 from kerf.engine.leaving import moves
-from kerf.engine.supply.kept import Kept
+from kerf.engine.supply.warmstart import WarmStart
 from kerf.engine.world import World
 from kerf.model import events
 from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, DRIFTED, UNHEALTHY, NodeClaim
@@ -90,7 +90,7 @@ class DisruptionController:
         # What looks so far have found of nodes whose pods fit nowhere else.
         self._asked = Asked()
         # What decisions of the last look have left to those of the next.
-        self._columns = Kept()
+        self._columns = WarmStart()
         # When all nodes were looked at last.
         self._looked_s = float("-inf")
 

@@ -31,7 +31,7 @@ from kerf.engine.lastword import resumed_at
 from kerf.engine.leaving import leaving_pods
 from kerf.engine.place.shapes import queue_order
 from kerf.engine.portion import Portion
-from kerf.engine.supply.kept import Kept
+from kerf.engine.supply.warmstart import WarmStart
 from kerf.engine.world import World
 from kerf.model import events
 from kerf.model.capacitybuffers import CapacityBuffer
@@ -89,7 +89,7 @@ class Provisioning:
         # How many decisions in a row did not hold.
         self._dropped = 0
         # What the last decision has left to the next; lost at a restart, which only makes one decision slower.
-        self._kept = Kept()
+        self._kept = WarmStart()
         # When this life began to decide.
         self._began_s: float | None = None
         # The last decision; None once nothing waits.

@@ -15,8 +15,8 @@ from kerf.engine.options import Options
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.trial import Trial
 from kerf.engine.supply.holding import Amounts
-from kerf.engine.supply.kept import Kept
 from kerf.engine.supply.offered import OfferedType
+from kerf.engine.supply.warmstart import WarmStart
 from kerf.engine.world import World
 from kerf.model.causes import Cause, FloorUnmet, NoIdleCapacity, Paced
 from kerf.model.large import Large
@@ -120,7 +120,7 @@ class Decision(Large):
     notes: tuple[Cause, ...] = ()
     dropped: Mapping[str, tuple[Preference, ...]] = field(default_factory=dict)
     work: int = 0
-    kept: Kept | None = None
+    kept: WarmStart | None = None
 
     @property
     def is_paced(self) -> bool:

@@ -8,8 +8,8 @@ from kerf.engine.leaving import with_leaving
 from kerf.engine.options import DEFAULT, Options
 from kerf.engine.place.volumes import Volumes
 from kerf.engine.supply.holding import Holding
-from kerf.engine.supply.kept import Kept
 from kerf.engine.supply.offered import Supply, supply
+from kerf.engine.supply.warmstart import WarmStart
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
@@ -30,7 +30,7 @@ class World:
     options: Options = DEFAULT
     known: Holding | None = None
     """What another world has found of types most of which are also of this one; None where nothing is known."""
-    kept: Kept | None = None
+    kept: WarmStart | None = None
     """What the last decision has left to this one; None where nothing is to be kept of this one either."""
     replaces_spot: bool = False
     """Whether spot nodes may be replaced by spot nodes (Karpenter's gate SpotToSpotConsolidation)."""
@@ -60,10 +60,10 @@ class World:
             return self.kept.holding(available)
         return Holding(available) if self.known is None else self.known.beside(available)
 
-    def left(self) -> Kept | None:
+    def left(self) -> WarmStart | None:
         """What decisions that were made from it leave to the next; as it was kept where none has asked for a type."""
         asked: Holding | None = vars(self).get("holding")
-        return self.kept if self.kept is None or asked is None else Kept.of(asked)
+        return self.kept if self.kept is None or asked is None else WarmStart.of(asked)
 
     def with_leaving(self) -> "World":
         """The same where pods of nodes that go wait already (`engine.leaving`); the very same where there are none."""

@@ -8,7 +8,7 @@ import pytest
 
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.holding import Holding, admits_shape
-from kerf.engine.supply.kept import Kept
+from kerf.engine.supply.warmstart import WarmStart
 from kerf.engine.world import World
 from kerf.model.constraints import Taint
 from kerf.model.nodepool import NodePool
@@ -77,7 +77,7 @@ def test_the_next_decision_answers_as_the_first(asked_before: Shape) -> None:
     types = an_instance_type("g5.xlarge", cpu=4, devices=cards(1)), an_instance_type("g5.12xlarge", devices=cards(4))
     market, pools = a_market(*MARKET.types, *types), (*POOLS, a_pool("hami", labels={"gpu": "on"}))
     slices = tuple(Shape((a_pod("slice", gpu=1, gpumem=mib),)) for mib in (2_000, 9_000, 21_000))
-    first = World(a_snapshot(pools=pools), market, kept=Kept())
+    first = World(a_snapshot(pools=pools), market, kept=WarmStart())
     for shape in (*slices[::-1], asked_before):
         first.holding.alone(shape, first.holding.kind(shape))
     after, fresh = World(a_snapshot(pools=pools), market, kept=first.left()), World(a_snapshot(pools=pools), market)

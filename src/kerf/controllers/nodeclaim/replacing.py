@@ -15,7 +15,7 @@ from kerf.controllers.options import options_of
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.disruption.handover import Handover, handovers
 from kerf.engine.leaving import moves
-from kerf.engine.supply.kept import Kept
+from kerf.engine.supply.warmstart import WarmStart
 from kerf.engine.world import World
 from kerf.model.market import Market
 from kerf.model.nodeclaim import INITIALIZED, REPLACED_BY, REPLACES, NodeClaim
@@ -40,7 +40,7 @@ class Replacing:
         # What the last decision found for all nodes that go, and the version and the market that it was made from.
         self._found: tuple[int, Market | None, Mapping[str, Handover]] = (-1, None, {})
         # What that decision has left to the next.
-        self._kept = Kept()
+        self._kept = WarmStart()
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """Claims that go for others; when one in their place changes, those that wait for it, and itself."""

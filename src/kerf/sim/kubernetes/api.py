@@ -31,7 +31,7 @@ from kerf.sim.kubernetes.admission import (
 from kerf.sim.kubernetes.budgets import check_eviction
 from kerf.sim.kubernetes.garbage import OwnerIndex
 from kerf.sim.kubernetes.gates import gate_pods, refuse_important
-from kerf.sim.kubernetes.labels import LabelIndex
+from kerf.sim.kubernetes.labels import PodsByLabel
 from kerf.sim.objects import (
     DEFAULT_GRACE_S,
     Json,
@@ -124,7 +124,7 @@ class InMemoryApi:
         self._clock, self._keeps = clock, keeps
         self._objects: dict[str, dict[tuple[str, str], Json]] = {}
         self._order: dict[str, list[tuple[str, str]]] = {}
-        self._owners, self._labels = OwnerIndex(), LabelIndex()
+        self._owners, self._labels = OwnerIndex(), PodsByLabel()
         self.listeners: tuple[Listener, ...] = ()
         self._version = 0
         self._created = 0

@@ -6,7 +6,7 @@ _Label = tuple[str, str, str]
 """(namespace, label, value)."""
 
 
-class LabelIndex:
+class PodsByLabel:
     """The objects of one kind by their labels."""
 
     def __init__(self) -> None:

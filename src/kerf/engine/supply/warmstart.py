@@ -14,7 +14,7 @@ from kerf.model.large import Large
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Kept(Large):
+class WarmStart(Large):
     """Nothing at first, as after a restart.
 
     `columns` are ways to fill nodes, `gap` is how near to the bound nodes in parts of them came, relatively, and
@@ -45,9 +45,9 @@ class Kept(Large):
         return found
 
     @staticmethod
-    def of(holding: Holding) -> "Kept":
+    def of(holding: Holding) -> "WarmStart":
         """What is kept after the purchases that have asked the holding."""
         warmth = holding.warmth
         if warmth is None:
-            return Kept()
-        return Kept(holding, warmth.next_columns(), warmth.next_proofs(), warmth.next_gap())
+            return WarmStart()
+        return WarmStart(holding, warmth.next_columns(), warmth.next_proofs(), warmth.next_gap())
