@@ -58,6 +58,15 @@ def changes(command: Command | None) -> tuple[list[str], list[str]]:
     )
 
 
+@pytest.mark.parametrize("pinned", [{"selector": {"foo": "bar"}}, {"cpu": 500}])
+def test_a_pod_that_nothing_for_sale_holds_keeps_its_own_node_alone(pinned: dict[str, Any]) -> None:
+    """The others are judged without it: no tenant's pod keeps what the rest would save."""
+    pods = [serving("big", "a", 3), serving("big", "b", 3), serving("kept", "c", **{"cpu": 1, **pinned})]
+    nodes = [node("big", "m5.4xlarge", 16), node("kept", "m5.4xlarge", 16)]
+
+    assert changes(first(a_cluster([free_pool()], nodes, pods)))[0] == ["big"]
+
+
 def test_one_large_node_becomes_two_small_ones() -> None:
     """Karpenter never splits a node: two pods of three cores keep sixteen."""
     pods = [serving("big", "a", 3), serving("big", "b", 3)]

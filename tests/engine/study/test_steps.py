@@ -2,7 +2,7 @@
 
 from hypothesis import given, settings
 
-from kerf.engine.study.steps import fleet_bound, steps
+from kerf.engine.study.steps import fleet_bound, proven_micro, steps
 from kerf.engine.supply.pricing import cluster_price
 from kerf.engine.world import World
 from kerf.model.snapshot import ClusterSnapshot
@@ -26,6 +26,15 @@ def test_a_cluster_without_nodes_has_no_steps_and_no_bound() -> None:
     world = World(a_cluster([free_pool()], []), MARKET)
 
     assert ([], None) == (list(steps(world)), fleet_bound(world))
+
+
+def test_nodes_with_more_room_than_their_type_is_said_to_have_prove_nothing() -> None:
+    """Pods of 20 cores on a node of 16 would take two new ones."""
+    pods = [serving("odd", name, 5) for name in "abcd"]
+    world = World(a_cluster([free_pool()], [node("odd", "m5.4xlarge", 20)], pods), LARGE)
+
+    assert (fleet_bound(world) or 0) > cluster_price(world.snapshot.nodes, world.supply)
+    assert proven_micro([], world) is None
 
 
 @given(fleets())

@@ -42,7 +42,7 @@ from kerf.engine.explain.plan import explain as explained
 from kerf.engine.options import DEFAULT, Options
 from kerf.engine.place.shapes import group
 from kerf.engine.study.sizing.compare import compared
-from kerf.engine.study.steps import fleet_bound, steps
+from kerf.engine.study.steps import proven_micro, steps
 from kerf.engine.supply.pricing import cards_bought, cards_of
 from kerf.engine.world import World
 from kerf.model.dump import ClusterDump
@@ -127,7 +127,8 @@ def _consolidate(read: ReadInput, options: Options, output: str) -> int:
     """Print the steps for all nodes that were read, whatever pods were chosen."""
     world = World(read.snapshot, read.market, options)
     with progress(f"looking at {counted(len(read.snapshot.nodes), 'node')}", _A_NODE_S * len(read.snapshot.nodes)):
-        found, bound_micro = list(steps(world)), fleet_bound(world)
+        found = list(steps(world))
+        bound_micro = proven_micro(found, world)
     emit(
         output,
         lambda: steps_object(found, world, bound_micro),

@@ -10,7 +10,7 @@ nothing.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kerf.engine.buy.bound import proven
+from kerf.engine.buy.bound import proven_of_served
 from kerf.engine.decide import alone
 from kerf.engine.disruption.balanced import Balance
 from kerf.engine.disruption.budgets import Allowance
@@ -98,18 +98,18 @@ class _Judged:
 
 
 def _judged(world: World, candidates: Sequence[Candidate]) -> list[_Judged]:
-    """All of them, the most wasted first; none where nothing is known of prices."""
+    """All of them, the most wasted first; without those with a pod that nothing for sale holds, which must stay."""
     pods = [pod for each in candidates for pod in each.pods]
     if not pods or not world.market.types:
         return []
-    shapes = alone(pods)
-    bound = proven(shapes, world.supply.available, world.holding)
+    bound, shapes = proven_of_served(alone(pods), world.supply.available, world.holding)
     if bound is None:
         return []
     by_first = {each.pod: each.nano for each in bound.worths}
     worths = {pod.key: by_first.get(shape.pods[0].key, 0) for shape in shapes for pod in shape.pods}
     restarts = Restarts(pods)
-    return sorted((_Judged(world, each, worths, restarts) for each in candidates), key=lambda each: each.order)
+    served = (each for each in candidates if all(pod.key in worths for pod in each.pods))
+    return sorted((_Judged(world, each, worths, restarts) for each in served), key=lambda each: each.order)
 
 
 def _best(world: World, judged: Sequence[_Judged]) -> Substitution | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from kerf.engine.buy.bound import proven
+from kerf.engine.buy.bound import proven_of_served
 from kerf.engine.decide import alone, decide
 from kerf.engine.disruption.buffers import keeps_buffers
 from kerf.engine.disruption.candidates import candidates
@@ -68,13 +68,24 @@ def _kept(world: World) -> tuple[NodePlacement, ...]:
 
 def fleet_bound(world: World) -> int | None:
     """What nodes for all pods that Kerf's nodes hold cost at least, on a cluster that is empty; None where none is
-    known."""
+    known. Pods that nothing for sale holds are left out."""
     pods = [pod for node in world.snapshot.nodes if node.claim is not None for pod in node.pods if not pod.is_daemon]
     shapes = alone(pod for pod in pods if not pod.is_ended)
     if not shapes or not world.market.types:
         return None
-    bound = proven(shapes, world.supply.available, world.holding)
+    bound, _ = proven_of_served(shapes, world.supply.available, world.holding)
     return None if bound is None else bound.micro
+
+
+def proven_micro(found: Sequence[ConsolidationStep], world: World) -> int | None:
+    """The fleet's bound where it holds for the nodes that there are, too.
+
+    A node that shows more room than the catalogue gives its type can hold its pods for less than new nodes could: what
+    the fleet costs in the end is then below the bound, and nothing is proven.
+    """
+    bound_micro = fleet_bound(world)
+    after_micro = found[-1].after_micro if found else cluster_price(world.snapshot.nodes, world.supply)
+    return None if bound_micro is not None and after_micro < bound_micro else bound_micro
 
 
 def done(command: Command, world: World) -> ClusterSnapshot:

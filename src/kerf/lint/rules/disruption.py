@@ -16,9 +16,9 @@ def never_disrupted(subject: Subject, context: LintContext) -> Notes:
     """Pods that never end forbid for ever that their node goes.
 
     `karpenter.sh/do-not-disrupt: "true"` on pods of a Deployment, StatefulSet or DaemonSet, or on a whole pool, keeps a
-    node that is almost empty, too expensive or out of date: consolidation passes it over, and Karpenter's drift and
-    expiry, which Kerf does not have yet, end it only where the pool has a `terminationGracePeriod`. It is meant for
-    work that ends by itself. A PodDisruptionBudget says how many pods may be moved at once.
+    node that is almost empty, too expensive or out of date: consolidation passes it over, and drift and expiry end it
+    only where the pool has a `terminationGracePeriod`. It is meant for work that ends by itself. A PodDisruptionBudget
+    says how many pods may be moved at once.
     """
     del context
     if subject.kind == "NodePool":

@@ -181,8 +181,13 @@ class Invariants:
             if now_s - since_s > LEAK_S:
                 self._break(f"instance {provider_id}", f"no NodeClaim knows it since {instant_text(since_s)}")
         for key, since_s in self._strays.items():
-            if now_s - since_s > STRAY_S:
+            if now_s - since_s > STRAY_S and not self._is_held(key):
                 self._break(f"Pod {key}", f"it is bound to a node that is gone since {instant_text(since_s)}")
+
+    def _is_held(self, key: str) -> bool:
+        """Whether a pod is being deleted and somebody's finalizer keeps it: then it stays for as long as they like."""
+        pod = self._api.get("Pod", *key.split("/"))
+        return pod is not None and is_deleting(pod) and bool(pod["metadata"].get("finalizers"))
 
     # At the end.
 
