@@ -117,8 +117,8 @@ def proven_of_served(
     bound = proven(shapes, offered_types, holding)
     if bound is not None:
         return bound, shapes
-    held = Filler(shapes, holding).held_by(offered_types, np.arange(len(shapes))).any(axis=0)
-    served = [shape for shape, is_held in zip(shapes, held.tolist(), strict=True) if is_held]
+    held = Filler(shapes, holding).held_by(offered_types, np.arange(len(shapes)))
+    served = [shapes[at] for at in np.flatnonzero((held > 0).any(axis=0)).tolist()]
     return (proven(served, offered_types, holding) if served else None), served
 
 

@@ -23,6 +23,7 @@ from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Re
 from kerf.model.instancetypes import SPOT
 from kerf.model.nodeclaim import DISRUPTED_TAINT, REPLACED_BY
 from kerf.model.plan import REPLAY, Deletion, Launch, NodePlacement, PlacedPod
+from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
 _SPOT_TYPES = 15
@@ -172,16 +173,26 @@ class Substitutes:
     def _base(self) -> ClusterSnapshot:
         """The snapshot with those of the waiting pods that have a place on a node which takes others, too.
 
-        Pods of nodes that go already wait. The others are bought for, or wait for a node that starts, with or without
-        what is decided here.
+        Pods of nodes that go already wait. The others are bought for, with or without what is decided here, or wait for
+        a node that starts: there they count, for those that spread or keep away from others go by them.
         """
         snapshot = with_leaving(replace(self._world.snapshot, windows=(), windowed=(), cron_jobs=()))
         if not snapshot.pending:
             return snapshot
         made = decide(self._world.of(snapshot), self._options)
         homes = {each.pod.pod: each.node for each in made.placements}
-        waiting = (pod for pod in snapshot.pending if self._takes(homes.get(pod.key, ""), snapshot))
-        return replace(snapshot, pending=tuple(waiting))
+        waiting, coming = list[Pod](), dict[str, list[Pod]]()
+        for pod in snapshot.pending:
+            home = homes.get(pod.key, "")
+            if self._takes(home, snapshot):
+                waiting.append(pod)
+            elif home:
+                coming.setdefault(home, []).append(replace(pod, node_name=home))
+        nodes = (
+            replace(node, pods=(*node.pods, *coming[node.name])) if node.name in coming else node
+            for node in snapshot.nodes
+        )
+        return replace(snapshot, nodes=tuple(nodes), pending=tuple(waiting))
 
     def _takes(self, node: str, snapshot: ClusterSnapshot) -> bool:
         held = snapshot.node(node)

@@ -185,7 +185,7 @@ class Invariants:
                 self._break(f"Pod {key}", f"it is bound to a node that is gone since {instant_text(since_s)}")
 
     def _is_held(self, key: str) -> bool:
-        """Whether a pod is being deleted and somebody's finalizer keeps it: then it stays for as long as they like."""
+        """Whether a pod is being deleted and a finalizer of another controller keeps it."""
         pod = self._api.get("Pod", *key.split("/"))
         return pod is not None and is_deleting(pod) and bool(pod["metadata"].get("finalizers"))
 
