@@ -11,7 +11,7 @@ import pytest
 
 from kerf.engine.buy.bound import lower_bound
 from kerf.engine.buy.cardfills import fills_of_a_card
-from kerf.engine.buy.columngeneration import MOST_ROUNDS, Column, columns_of, most_kinds, turns_of
+from kerf.engine.buy.columngeneration import MOST_ROUNDS, Column, Search, columns_of, most_kinds, turns_of
 from kerf.engine.buy.dominance import undominated
 from kerf.engine.buy.filling import Filler, Purchase
 from kerf.engine.buy.firstfit import first_fit
@@ -249,7 +249,7 @@ def test_columns_cover_most_pods_at_their_price(seed: int) -> None:
     plain, whole = split(filler, relaxation)
     everything = list(range(len(useful)))
 
-    found = columns_of(filler, relaxation, everything, (whole or plain).worth, Ledger((), {}), most_rounds=80)
+    found = columns_of(filler, relaxation, everything, (whole or plain).worth, Ledger((), {}), Search(80))
 
     covered = sum(column.counts * times for column, times in found.bought)
     price = sum(column.offered.price_micro * times for column, times in found.bought)

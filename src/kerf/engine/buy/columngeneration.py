@@ -131,36 +131,39 @@ class _Unit:
         return self._pricing()
 
 
+@dataclass(frozen=True, eq=False)
+class Search:
+    """How long nodes are looked for, and from where: `most_rounds` of prices, beginning with the `known` columns.
+
+    Rounds end where nodes in parts cost no more than `enough` above the least, relatively; without rounds nodes are
+    bought only there. With `keeps` it is said which columns may be of use again.
+    """
+
+    most_rounds: int = MOST_ROUNDS
+    known: Sequence[Column] = ()
+    enough: float = 0.0
+    keeps: bool = False
+
+
 def columns_of(
-    filler: Filler,
-    relaxation: Relaxation,
-    types: Sequence[int],
-    worth: Floats,
-    ledger: Ledger,
-    *,
-    most_rounds: int = MOST_ROUNDS,
-    known: Sequence[Column] = (),
-    enough: float = 0.0,
-    keeps: bool = False,
+    filler: Filler, relaxation: Relaxation, types: Sequence[int], worth: Floats, ledger: Ledger, search: Search
 ) -> Columns:
     """Nodes for the pods of the relaxation.
 
     `types` are those numbers of the relaxation that are worth buying, `worth` is by shape what a pod is worth at the
     best prices known, in micro-units. Together they may hold more than there are, or fewer; pods that no type takes,
     that limits leave no room for, that keep others off or need ports are left out. None at all where the solver fails.
-    `known` are columns to begin with. Rounds end where nodes in parts cost no more than `enough` above the least,
-    relatively; without rounds nodes are bought only there. With `keeps` it is said which columns may be of use again.
-    The ledger stays as it is. Cost: `most_rounds` rounds of one linear program of shapes, bounded in its steps, and for
-    each type of pairs of parts of nodes; hardly of pods.
+    The ledger stays as it is. Cost: the rounds of the search, each of one linear program of shapes, bounded in its
+    steps, and for each type of pairs of parts of nodes; hardly of pods.
     """
     usual = _usual(filler)
-    fills = _Fills(relaxation, worth, min(_MOST_FILLS, most_rounds * _FILLS_A_ROUND))
+    fills = _Fills(relaxation, worth, min(_MOST_FILLS, search.most_rounds * _FILLS_A_ROUND))
     units = _limited([unit for at in types for unit in _units(filler, relaxation, at, usual, fills)], ledger)
     if not units:
         return Columns([])
-    generation = _Generation(relaxation, units, worth, most_rounds)
-    generation.know(known)
-    return generation.bought(enough, keeps=keeps)
+    generation = _Generation(relaxation, units, worth, search.most_rounds)
+    generation.know(search.known)
+    return generation.bought(search.enough, keeps=search.keeps)
 
 
 def _limited(units: Sequence[_Unit], ledger: Ledger) -> list[_Unit]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kerf.engine.buy.bound import remember
-from kerf.engine.buy.columngeneration import MOST_ROUNDS, NEAR, Column, Columns, columns_of, most_kinds
+from kerf.engine.buy.columngeneration import MOST_ROUNDS, NEAR, Column, Columns, Search, columns_of, most_kinds
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.pricesplits import split
@@ -105,7 +105,7 @@ def _chosen(asked: _Question) -> tuple[float, Columns]:
     warmth, relaxation = asked.part.holding.warmth, asked.relaxation
     if warmth is None:
         worth, types = _best_prices(asked)
-        found = columns_of(asked.part, relaxation, types, worth, asked.ledger, most_rounds=asked.most_rounds)
+        found = columns_of(asked.part, relaxation, types, worth, asked.ledger, Search(asked.most_rounds))
         return float(worth @ relaxation.demand), found
     known = list(_known_columns(asked))
     of_known, enough = {id(column.offered) for column in known}, max(NEAR, warmth.gap + _MUCH_THE_SAME)
@@ -128,17 +128,8 @@ def _chosen(asked: _Question) -> tuple[float, Columns]:
 def _columns(asked: _Question, types: Sequence[int], worth: Floats, known: Sequence[Column], enough: float) -> Columns:
     """The nodes, beginning with columns that are known; what is found is kept."""
     part, holding, warmth = asked.part, asked.part.holding, asked.part.holding.warmth
-    found = columns_of(
-        part,
-        asked.relaxation,
-        types,
-        worth,
-        asked.ledger,
-        most_rounds=asked.most_rounds,
-        known=known,
-        enough=enough,
-        keeps=True,
-    )
+    search = Search(asked.most_rounds, known, enough, keeps=True)
+    found = columns_of(part, asked.relaxation, types, worth, asked.ledger, search)
     if warmth is not None and found.known:
         numbers = np.array([holding.shape_number(shape) for shape in part.shapes], dtype=np.int64)
         warmth.note(((_kept(column, numbers), is_used) for column, is_used in found.known), found.gap, enough)
