@@ -180,11 +180,16 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class RepairPolicy:
-    """A node whose condition of that type has had that status for longer than `toleration_s` is broken."""
+    """A node whose condition of that type has had that status for longer than `toleration_s` is broken.
+
+    Its drain ends after `drain_s` at the latest, whatever its pods say (in Karpenter the policy's
+    TerminationGracePeriod).
+    """
 
     condition: str
     status: str
     toleration_s: float
+    drain_s: float = 600.0
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ class FakeCloud(CloudProvider):
     def repair_policies(self) -> Sequence[RepairPolicy]:
         """Those of KWOK in Karpenter, and its AWS provider's for cards."""
         ready = (RepairPolicy("Ready", status, 600) for status in ("False", "Unknown"))
-        return (*ready, RepairPolicy("AcceleratedHardwareReady", "False", 600))
+        return (*ready, RepairPolicy("AcceleratedHardwareReady", "False", 600, drain_s=300))
 
     async def instance_types(self, pool: NodePool) -> Sequence[InstanceType]:
         """Every type at its present price, by name; the same values until a price changes."""

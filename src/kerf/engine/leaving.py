@@ -11,6 +11,8 @@ from dataclasses import replace
 from itertools import product
 
 from kerf.model.eviction import Budgets, is_protected
+from kerf.model.nodeclaim import DISRUPTION_REASON
+from kerf.model.nodepool import UNHEALTHY
 from kerf.model.pods import PENDING, Pod, PodDemand
 from kerf.model.provisioningrequests import consumed_request
 from kerf.model.quantities import NOTHING, Resources
@@ -41,7 +43,8 @@ def leaving_pods(snapshot: ClusterSnapshot) -> tuple[tuple[Pod, ClusterNode], ..
     """The pods that will be evicted and made again, each with its node that goes; by node, then by key.
 
     Not those that `moves` leaves out, nor those that Karpenter leaves out: do-not-disrupt, a budget that never allows
-    an eviction, or several budgets, keep them there. Nor those of which no plan is made beforehand: a window or a
+    an eviction, or several budgets, keep them there, unless the node is broken and its drain ends all the same. Nor
+    those of which no plan is made beforehand: a window or a
     request judges a pod when it comes, and one that its scheduler has refused before may be refused again. Cost: linear
     in nodes, and in the pods of those that go.
     """
@@ -49,16 +52,27 @@ def leaving_pods(snapshot: ClusterSnapshot) -> tuple[tuple[Pod, ClusterNode], ..
     if not going:
         return ()
     budgets, now_s = Budgets(snapshot.disruption_budgets), snapshot.taken_at_s
-    return tuple((pod, node) for node in going for pod in node.pods if _leaves(pod, budgets, now_s))
+    return tuple((pod, node) for node in going for pod in node.pods if _leaves(pod, node, budgets, now_s))
 
 
-def _leaves(pod: Pod, budgets: Budgets, now_s: float) -> bool:
-    if not moves(pod) or is_protected(pod, now_s):
+def _leaves(pod: Pod, node: ClusterNode, budgets: Budgets, now_s: float) -> bool:
+    if not moves(pod) or WINDOW_LABEL in pod.labels or consumed_request(pod) or REJECTED in pod.annotations:
         return False
-    if WINDOW_LABEL in pod.labels or consumed_request(pod) or REJECTED in pod.annotations:
+    if _is_repaired(node):
+        return True
+    if is_protected(pod, now_s):
         return False
     covering = budgets.covering(pod)
     return len(covering) < 2 and not any(budget.always_holds(pod) for budget in covering)
+
+
+def _is_repaired(node: ClusterNode) -> bool:
+    """Whether the node goes because it is broken, and takes its pods with it."""
+    claim = node.claim
+    if claim is None or not claim.has_broken_node:
+        return False
+    reason = claim.condition(DISRUPTION_REASON)
+    return claim.deleted_s is None or (reason is not None and reason.reason == UNHEALTHY)
 
 
 def with_leaving(snapshot: ClusterSnapshot) -> ClusterSnapshot:

@@ -16,12 +16,14 @@ from enum import StrEnum
 from kerf.model.constraints import Taint
 from kerf.model.gpu import DeviceState
 from kerf.model.nodeclaim import (
+    DISRUPTION_REASON,
     INITIALIZED,
     LAUNCHED,
     REGISTERED,
     REGISTERED_LESS,
     RELABELLED,
     TERMINATION_TIMESTAMP,
+    UNHEALTHY,
     NodeClaim,
 )
 from kerf.model.nodes import Node, is_ephemeral
@@ -32,6 +34,7 @@ from kerf.sharing.family import Family
 from kerf.sharing.nvidia.choice import CONFIGURATION_LABELS
 from kerf.sharing.nvidia.partitions import short_part
 
+_NO_REPAIR: Mapping[str, float] = {}
 _ALWAYS_THERE = (CPU, MEMORY, PODS, EPHEMERAL_STORAGE)
 
 
@@ -305,18 +308,22 @@ def due_labels(claim: NodeClaim, node: Node) -> Mapping[str, str]:
     return {key: value for key, value in wanted.items() if node.labels.get(key) != value}
 
 
-def drain_deadline_s(claim: NodeClaim) -> float | None:
+def drain_deadline_s(claim: NodeClaim, repair_s: Mapping[str, float] = _NO_REPAIR) -> float | None:
     """When the last pod of a claim that is being deleted must have gone; None where nothing sets an end.
 
-    Its annotation says it; without one that can be read it follows from the claim's grace period.
+    Its annotation says it; without one that can be read it follows from the claim's grace period, and for a node that
+    is broken also from `repair_s`: how long the drain may take, by the condition that is bad. The shorter counts.
     """
     try:
         return instant_s(claim.annotations[TERMINATION_TIMESTAMP])
     except (KeyError, ValueError):
         pass
-    if claim.termination_grace_period_s is None or claim.deleted_s is None:
+    if claim.deleted_s is None:
         return None
-    return claim.deleted_s + claim.termination_grace_period_s
+    reason, broken = claim.condition(DISRUPTION_REASON), claim.condition(UNHEALTHY)
+    is_repair = reason is not None and reason.reason == UNHEALTHY and broken is not None
+    bounds = [claim.termination_grace_period_s, repair_s.get(broken.reason) if is_repair and broken else None]
+    return min((claim.deleted_s + bound for bound in bounds if bound is not None), default=None)
 
 
 def _reached_s(claim: NodeClaim, stage: str) -> float:

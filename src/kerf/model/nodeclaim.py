@@ -156,6 +156,12 @@ class NodeClaim:
         return self.deleted_s is not None
 
     @property
+    def has_broken_node(self) -> bool:
+        """Whether its node is broken as a whole, and not a card of it alone: then its repair takes pods by force."""
+        found = self.condition(UNHEALTHY)
+        return found is not None and found.status == TRUE and found.reason != GPUS_HEALTHY
+
+    @property
     def replaced_by(self) -> tuple[str, ...]:
         """The claims that must be up before its node goes; empty where it goes for no others."""
         return names_in(self.annotations.get(REPLACED_BY, ""))

@@ -208,6 +208,7 @@ async def loops_and_policies_are_well_formed(bench: Bench) -> None:
     _expect(all(loop.period_s >= 0 for loop in bench.provider.loops), "no loop has a negative period")
     policies = bench.provider.repair_policies
     _expect(all(p.condition and p.status and p.toleration_s > 0 for p in policies), "a repair policy tolerates a while")
+    _expect(all(p.drain_s >= 0 for p in policies), "a repair policy ends each drain")
 
 
 async def node_class_resolves(bench: Bench) -> None:

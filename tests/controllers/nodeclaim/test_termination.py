@@ -11,20 +11,25 @@ from kerf.clouds.fake import FakeCloud, Latencies
 from kerf.controllers.nodeclaim.lifecycle import Lifecycle
 from kerf.model.nodeclaim import (
     DISRUPTED_TAINT,
+    DISRUPTION_REASON,
     DO_NOT_DISRUPT,
     DRAINED,
     EXCLUDED_FROM_LOAD_BALANCERS,
+    GPUS_HEALTHY,
     INSTANCE_TERMINATING,
     LAUNCHED,
     REGISTERED,
     TERMINATION_TIMESTAMP,
+    TRUE,
+    UNHEALTHY,
     VOLUMES_DETACHED,
+    Condition,
 )
 from kerf.model.quantities import Resources
 from kerf.model.times import instant_text
 from kerf.sim.objects import Json
 from tests.clouds.market import MARKET
-from tests.controllers.cluster import Cluster, pod, pool
+from tests.controllers.cluster import STAGES, Cluster, pod, pool
 from tests.sim.world import START_S, budget
 
 CRITICAL = "system-node-critical"
@@ -205,6 +210,34 @@ def test_the_termination_time_is_written_when_a_deletion_begins(cluster: Cluster
     """RFC 3339; without a grace period there is none."""
     going(cluster, here("a"), termination_grace_period_s=300)
     assert instant_text(START_S + 300) == cluster.claim().annotations[TERMINATION_TIMESTAMP]
+
+
+@pytest.mark.parametrize(
+    ("condition", "grace_s", "ends_s"),
+    [("Ready", None, 600), ("AcceleratedHardwareReady", None, 300), ("Ready", 60, 60), (GPUS_HEALTHY, None, None)],
+)
+def test_the_drain_of_a_broken_node_has_an_end(
+    cluster: Cluster, condition: str, grace_s: int | None, ends_s: int | None
+) -> None:
+    """That of its condition, or its own where that is sooner. A broken card alone ends none."""
+    said = (Condition(DISRUPTION_REASON, TRUE, "Unhealthy"), Condition(UNHEALTHY, TRUE, condition))
+    stages = tuple(Condition(stage, TRUE, stage, since_s=START_S) for stage in STAGES)
+    marked = here("a", annotations={DO_NOT_DISRUPT: "true"})
+    going(cluster, marked, conditions=(*stages, *said), termination_grace_period_s=grace_s)
+
+    written = cluster.claim().annotations.get(TERMINATION_TIMESTAMP)
+    assert (None if ends_s is None else instant_text(START_S + ends_s)) == written
+    cluster.at((ends_s or 3600) - 31)
+    assert [] == leaving(cluster)
+    cluster.at((ends_s or 3600) - 30)
+    assert ([] if ends_s is None else ["a"]) == leaving(cluster)
+
+
+def test_a_broken_node_that_goes_for_another_reason_has_no_such_end(cluster: Cluster) -> None:
+    """A person deletes it: what they forbid on a pod still counts."""
+    stages = tuple(Condition(stage, TRUE, stage, since_s=START_S) for stage in STAGES)
+    going(cluster, here("a"), conditions=(*stages, Condition(UNHEALTHY, TRUE, "Ready")))
+    assert TERMINATION_TIMESTAMP not in cluster.claim().annotations
 
 
 def test_without_a_grace_period_there_is_no_termination_time(cluster: Cluster) -> None:

@@ -1,5 +1,6 @@
 """Broken nodes go before all others, unless too much of their pool is broken."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,16 +8,16 @@ import pytest
 from kerf.engine.disruption.repair import TooManyBroken, propose, too_many
 from kerf.engine.disruption.standing import standing
 from kerf.engine.world import World
-from kerf.model.nodeclaim import CONSOLIDATABLE, DO_NOT_DISRUPT, TRUE, UNHEALTHY, Condition
+from kerf.model.nodeclaim import CONSOLIDATABLE, DO_NOT_DISRUPT, GPUS_HEALTHY, TRUE, UNHEALTHY, Condition
 from kerf.model.nodepool import Budget
 from kerf.model.snapshot import ClusterSnapshot
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_go, on, ours, pool_with
 
 
-def broken(name: str, since_s: float = 0, **given: Any) -> tuple[Any, Any]:
+def broken(name: str, since_s: float = 0, *, reason: str = "Ready", **given: Any) -> tuple[Any, Any]:
     """A node of which a condition has been bad for too long."""
     node, claim = ours(name, **given)
-    bad = Condition(UNHEALTHY, TRUE, "Ready", since_s=since_s)
+    bad = Condition(UNHEALTHY, TRUE, reason, since_s=since_s)
     return node, claim.with_condition(bad).without_condition(CONSOLIDATABLE)
 
 
@@ -70,6 +71,25 @@ def test_pods_do_not_hold_a_broken_node_and_the_node_itself_does() -> None:
 
     assert [["a"]] == [nodes for nodes, _ in going(a_cluster([free_pool()], [broken("a"), *sound(4)], pods))]
     assert [] == going(a_cluster([free_pool()], [broken("a", annotations=kept), *sound(4)], pods))
+
+
+@pytest.mark.parametrize("grace_s, goes", [(None, []), (3600, [["a"]])])
+def test_pods_hold_a_node_of_which_a_card_alone_is_broken(grace_s: int | None, goes: list[list[str]]) -> None:
+    """It serves them still, and nothing but a terminationGracePeriod would end its drain. A free pod moves."""
+    node, claim = broken("a", reason=GPUS_HEALTHY)
+    nodes = [(node, replace(claim, termination_grace_period_s=grace_s)), *sound(4)]
+    held, free = ([on("a", "x", cpu=1, annotations=kept)] for kept in ({DO_NOT_DISRUPT: "true"}, {}))
+
+    assert goes == [names for names, _ in going(a_cluster([free_pool()], nodes, held))]
+    assert [["a"]] == [names for names, _ in going(a_cluster([free_pool()], nodes, free))]
+
+
+def test_others_come_for_protected_pods_of_a_broken_node_too() -> None:
+    """They are taken by force in the end; a full fleet has no room for them."""
+    pods = [on("a", "x", cpu=3, annotations={DO_NOT_DISRUPT: "true"})]
+    full = [on(f"n{at}", f"p{at}", cpu=3) for at in range(4)]
+
+    assert [(["a"], 1)] == going(a_cluster([free_pool()], [broken("a"), *sound(4)], [*pods, *full]))
 
 
 def test_a_node_whose_pods_find_no_place_goes_all_the_same() -> None:

@@ -40,13 +40,13 @@ _FIRST_S = 10.0
 """An EC2NodeClass is resolved within so long; one that is not there must not hold up the other pools for longer."""
 _REPAIRS = (
     *(RepairPolicy("Ready", status, 30 * 60) for status in ("False", "Unknown")),
-    RepairPolicy("AcceleratedHardwareReady", "False", 10 * 60),
+    RepairPolicy("AcceleratedHardwareReady", "False", 10 * 60, drain_s=5 * 60),
     *(
         RepairPolicy(condition, "False", 30 * 60)
         for condition in ("StorageReady", "NetworkingReady", "KernelReady", "ContainerRuntimeReady")
     ),
 )
-"""Karpenter's (pkg/cloudprovider, v1.14.1)."""
+"""Karpenter's (pkg/cloudprovider, v1.14.1), and how long their drains may take as of 1.15."""
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,8 @@ class Health:
         kept = (node.annotations, pool.stated_annotations if pool is not None else {})
         is_kept = not self._repairs or any(each.get(DO_NOT_REPAIR) == "true" for each in kept)
         ends = [] if is_kept else self._ends(claim, node)
-        ended = sorted(name for at_s, name in ends if at_s <= now_s)
+        # A node that is broken as a whole need not wait until the pods of its sound cards may move.
+        ended = sorted((name for at_s, name in ends if at_s <= now_s), key=lambda name: (name == GPUS_HEALTHY, name))
         held = claim.condition(UNHEALTHY)
         if ended and (held is None or held.reason != ended[0]):
             condition = Condition(UNHEALTHY, TRUE, ended[0], "", now_s)

@@ -90,13 +90,21 @@ class Termination:
             return claim
         if value is not None:
             self._ports.recorder.record(events.termination_time_not_understood(claim.name, value))
-        deadline_s = drain_deadline_s(claim)
+        deadline_s = drain_deadline_s(claim, self._repair_s)
         if deadline_s is None:
             return claim
         annotations = {**claim.annotations, TERMINATION_TIMESTAMP: instant_text(deadline_s)}
         written = await self._ports.writer.update_node_claim(replace(claim, annotations=annotations))
         self._state.note(written)
         return written
+
+    @property
+    def _repair_s(self) -> dict[str, float]:
+        """How long the drain of a node may take on which a condition is bad, by the condition; the least of several."""
+        bounds: dict[str, float] = {}
+        for policy in self._ports.cloud.repair_policies:
+            bounds[policy.condition] = min(policy.drain_s, bounds.get(policy.condition, policy.drain_s))
+        return bounds
 
     async def _is_lost(self, claim: NodeClaim, node: Node) -> bool:
         """Whether no kubelet is there to end pods: the instance is gone, or the node is not ready and never served.

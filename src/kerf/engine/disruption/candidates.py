@@ -38,9 +38,12 @@ class Candidate:
     def is_forced(self) -> bool:
         """Whether its drain ends by itself, whatever its pods say: one that must go some time need not wait for them.
 
-        Karpenter's eventual disruption; a node that goes to save money is never forced, and a broken one always.
+        Karpenter's eventual disruption; a node that goes to save money is never forced, and a broken one always. One of
+        which a card alone is broken serves the pods on the others.
         """
-        return bool(self.unhealthy) or (bool(self.drift) and self.claim.termination_grace_period_s is not None)
+        if self.claim.has_broken_node:
+            return True
+        return bool(self.unhealthy or self.drift) and self.claim.termination_grace_period_s is not None
 
 
 def candidates(snapshot: ClusterSnapshot) -> tuple[tuple[Candidate, ...], tuple[Blocked, ...]]:
