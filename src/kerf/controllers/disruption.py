@@ -22,6 +22,7 @@ from kerf.engine.disruption.budgets import Census
 from kerf.engine.disruption.candidates import Candidate, candidates
 from kerf.engine.disruption.causes import Blocked
 from kerf.engine.disruption.command import Command
+from kerf.engine.disruption.drift import waiting as drift_waiting
 from kerf.engine.disruption.first import first_command
 from kerf.engine.disruption.repair import too_many
 from kerf.engine.explain.causes import cause_text
@@ -213,6 +214,7 @@ class DisruptionController:
             return decide(coming, options_of(self._settings)).placements
 
         repacks = self._repacks.are_due(snapshot)
+        self._tell(drift_waiting(world, found))
         work = partial(first_command, world, found, placements, repacks=repacks, asked=self._asked)
         command, held = await self._ports.deciding.run(work)
         self._columns = world.left() or self._columns

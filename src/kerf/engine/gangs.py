@@ -120,7 +120,8 @@ def gangs(snapshot: ClusterSnapshot) -> tuple[Gang, ...]:
         key = group_of(pod)
         if key in members and pod.key not in waiting:
             others.setdefault(key, []).append(pod)
-    made = (_gang(key, pods, others.get(key, ()), snapshot) for key, pods in members.items())
+    minimums = Minimums(snapshot)
+    made = (_gang(key, pods, others.get(key, ()), minimums) for key, pods in members.items())
     found = sorted(filter(None, made), key=lambda gang: (queue_order(gang.pods[0]), str(gang.name)))
     return (*found, *booked)
 
@@ -130,12 +131,12 @@ def _booked(booking: Booking) -> Gang:
     return Gang(name, booking.bound + len(booking.pods), booking.pods, booking.bound)
 
 
-def _gang(key: GroupKey, pods: Sequence[Pod], others: Sequence[Pod], snapshot: ClusterSnapshot) -> Gang | None:
+def _gang(key: GroupKey, pods: Sequence[Pod], others: Sequence[Pod], minimums: "Minimums") -> Gang | None:
     """None where the object is missing that would make it one: its scheduler then takes the pods one by one, too."""
     ordered = tuple(sorted(pods, key=queue_order))
     placed = sum(bool(pod.node_name or pod.nominated_node) or pod.phase == SUCCEEDED for pod in others)
     coming = len(others) - placed
-    name, least = GroupName(GroupKind.GROUP, Name(key.name)), _least(key, (*ordered, *others), snapshot)
+    name, least = GroupName(GroupKind.GROUP, Name(key.name)), minimums.of(key, (*ordered, *others))
     if isinstance(least, MinimumUnreadable):
         return Gang(name, 0, ordered, placed, coming, GroupInvalid(name, least), Stage.INVALID)
     if least == 0:
@@ -145,22 +146,31 @@ def _gang(key: GroupKey, pods: Sequence[Pod], others: Sequence[Pod], snapshot: C
     return Gang(name, least, ordered, placed, coming, problem)
 
 
-def _least(key: GroupKey, pods: Iterable[Pod], snapshot: ClusterSnapshot) -> int | MinimumUnreadable:
-    """How many pods are needed, or what is wrong with what they say; 0 where no object says it.
+class Minimums:
+    """How many pods of each group are of use only together. Cost: the objects of groups, once; then the pods asked."""
 
-    Where pods of one group state different numbers, the largest counts.
-    """
-    kinds = {COSCHEDULING: CoschedulingGroup, VOLCANO: VolcanoGroup}
-    if key.api in kinds:
-        named = (each for each in snapshot.pod_groups if isinstance(each, kinds[key.api]))
-        found = next((each for each in named if (each.namespace, each.name) == (key.namespace, key.name)), None)
-        return found.min_member if found is not None else 0
-    if key.api == NATIVE:
-        workloads = (each for each in snapshot.pod_groups if isinstance(each, NativeWorkload))
-        return max((each.least(key.name) for each in workloads if each.namespace == key.namespace), default=0)
-    stated = [stated_min(pod, key.api) for pod in pods]
-    problem = next((each for each in stated if isinstance(each, MinimumUnreadable)), None)
-    return problem or max(each for each in stated if isinstance(each, int))
+    def __init__(self, snapshot: ClusterSnapshot) -> None:
+        self._least: dict[tuple[str, str, str], int] = {}
+        self._workloads: dict[str, list[NativeWorkload]] = {}
+        for each in snapshot.pod_groups:
+            if isinstance(each, NativeWorkload):
+                self._workloads.setdefault(each.namespace, []).append(each)
+            elif isinstance(each, CoschedulingGroup | VolcanoGroup):
+                api = COSCHEDULING if isinstance(each, CoschedulingGroup) else VOLCANO
+                self._least.setdefault((api, each.namespace, each.name), each.min_member)
+
+    def of(self, key: GroupKey, pods: Iterable[Pod]) -> int | MinimumUnreadable:
+        """How many pods are needed, or what is wrong with what they say; 0 where no object says it.
+
+        Where pods of one group state different numbers, the largest counts.
+        """
+        if key.api in (COSCHEDULING, VOLCANO):
+            return self._least.get((key.api, key.namespace, key.name), 0)
+        if key.api == NATIVE:
+            return max((each.least(key.name) for each in self._workloads.get(key.namespace, ())), default=0)
+        stated = [stated_min(pod, key.api) for pod in pods]
+        problem = next((each for each in stated if isinstance(each, MinimumUnreadable)), None)
+        return problem or max((each for each in stated if isinstance(each, int)), default=0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -256,12 +256,16 @@ class ClusterNode(Large):
         return self.claim is None or self.claim.is_true("Initialized")
 
     @cached_property
+    def is_going(self) -> bool:
+        """Whether the node or its claim is being deleted; not one that may still stay where those in its place fail."""
+        claim, node = self.claim, self.node
+        return (claim is not None and claim.is_deleting) or (node is not None and node.deleted_s is not None)
+
+    @cached_property
     def is_deleting(self) -> bool:
         """Whether the node or its claim is on the way out; or is to go once the nodes in its place are up, as one that
         Karpenter has marked for deletion."""
-        claim, node = self.claim, self.node
-        goes = claim is not None and (claim.is_deleting or REPLACED_BY in claim.annotations)
-        return goes or (node is not None and node.deleted_s is not None)
+        return self.is_going or (self.claim is not None and REPLACED_BY in self.claim.annotations)
 
 
 @dataclass(frozen=True, repr=False)

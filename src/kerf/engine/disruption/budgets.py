@@ -109,6 +109,11 @@ class Allowance:
         left = self._left.get(pool, 0)
         return left is None or self._taken[pool] < left
 
+    def left(self, pool: str) -> int | None:
+        """How many more nodes of the pool may go; None for any number, 0 for a pool that does not exist."""
+        left = self._left.get(pool, 0)
+        return None if left is None else max(0, left - self._taken[pool])
+
     def take(self, pool: str) -> bool:
         """Count one node of the pool; False when no budget allows it."""
         if not self.is_open(pool):

@@ -3,10 +3,11 @@
 A decision never reads a sentence, and a changed sentence never changes a decision.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kerf.model.causes import Cause, Name, OverPriceCap, Quoted
+from kerf.model.groups import GroupName
 from kerf.model.plan import Deletion
 
 
@@ -49,7 +50,33 @@ class BudgetPrevents(Cause):
     name: Name
 
 
-Obstacle = MarkedForDeletion | DoNotDisrupt | Nominated | ProtectedPod | SeveralBudgets | BudgetPrevents
+@dataclass(frozen=True, slots=True)
+class GroupStays(Cause):
+    """A group of pods moves as a whole or not at all: `here` of its `there` pods are on the node, the rest on `others`.
+
+    `missing` is one of these which may not go now. Else of `pool` so many `nodes` would have to go together, and its
+    budgets allow fewer. Both are empty where the node would go to save money.
+    """
+
+    group: GroupName
+    here: int
+    there: int
+    others: tuple[Name, ...]
+    missing: Name | None = None
+    pool: Name | None = None
+    nodes: int = 0
+    allowed: int = 0
+
+    def because_of(self, missing: Name) -> "GroupStays":
+        """The same where one of the other nodes may not go."""
+        return replace(self, missing=missing)
+
+    def for_want_of(self, pool: Name, nodes: int, allowed: int) -> "GroupStays":
+        """The same where the budgets of a pool allow fewer nodes."""
+        return replace(self, pool=pool, nodes=nodes, allowed=allowed)
+
+
+Obstacle = MarkedForDeletion | DoNotDisrupt | Nominated | ProtectedPod | SeveralBudgets | BudgetPrevents | GroupStays
 """What forbids to disrupt a node that is old enough to go."""
 
 
@@ -186,8 +213,42 @@ class DisturbsMore(Cause):
     pool: Name
 
 
+@dataclass(frozen=True, slots=True)
+class Drifts(Cause):
+    """Why a node goes: it is not what its pool or its NodeClass says now; `reason` is that of its condition."""
+
+    reason: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Broken(Cause):
+    """Why a node goes: one of its conditions has been what its provider does not tolerate, for too long."""
+
+    condition: Name
+
+
+@dataclass(frozen=True, slots=True)
+class TooMuchBroken(Cause):
+    """More than a fifth of the pool is broken, so something else is at fault, and none of it goes."""
+
+    pool: Name
+    broken: int
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Due(Cause):
+    """The node is to go, whatever it costs; `holds` is what keeps it for now, None where its turn or a place for its
+    pods is all that it waits for."""
+
+    why: Broken | Drifts
+    holds: Obstacle | TooMuchBroken | NodePoolBudget | MinNodes | UnreadableFloor | None
+
+
 Keeping = (
     Obstacle
+    | Due
+    | TooMuchBroken
     | NoNodeClaim
     | NoNodePool
     | Starting
@@ -270,20 +331,6 @@ class EmptyFor(Cause):
     """Why a node goes: no pod that counts has run there for so long."""
 
     seconds: int
-
-
-@dataclass(frozen=True, slots=True)
-class Drifts(Cause):
-    """Why a node goes: it is not what its pool or its NodeClass says now; `reason` is that of its condition."""
-
-    reason: Name
-
-
-@dataclass(frozen=True, slots=True)
-class Broken(Cause):
-    """Why a node goes: one of its conditions has been what its provider does not tolerate, for too long."""
-
-    condition: Name
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Under-used nodes go when all their pods fit on other nodes that are there: one node at a time, by deletion.
 
 Price over disruption decides the order, as in Karpenter since 1.14. A pod is never moved to a node that is not yet
-initialised, nor to one that is itself about to go.
+initialised, nor to one that is itself about to go; and a node with some members of a group stays.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,6 +14,7 @@ from kerf.engine.disruption.causes import PodsFit
 from kerf.engine.disruption.command import Command, deleting
 from kerf.engine.disruption.disturbance import MILLION, of_node
 from kerf.engine.disruption.relocation import Relocation
+from kerf.engine.disruption.wholegroups import WholeGroups
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.nodepool import UNDERUTILIZED
@@ -36,6 +37,8 @@ def propose(world: World, candidates: Sequence[Candidate], asked: Asked | None =
         if asked is not None:
             asked.none_left()
         return
+    groups = WholeGroups.of(world.snapshot)
+    eligible = [each for each in eligible if groups.broken_by([each[0].node.name]) is None]
     others, balance = Relocation(world), Balance(world)
     eligible = [each for each in eligible if others.may_hold(each[0])]
     if asked is not None:

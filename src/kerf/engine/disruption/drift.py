@@ -1,16 +1,19 @@
 """Nodes that are not what their pool or their NodeClass says now go, others first: Karpenter's order.
 
 Empty ones go together, as many as the budgets allow. Of those with pods one goes at a time, the one that drifted first;
-where its pods find no place, the next. What its pods need is bought before anything is taken away.
+where its pods find no place, the next. Nodes with members of one group go in one step, once all that is bought for
+them is up, or wait. What pods need is bought before anything is taken away.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate
-from kerf.engine.disruption.causes import Drifts
+from kerf.engine.disruption.causes import Blocked, Drifts
 from kerf.engine.disruption.command import Command, deleting, replacing
 from kerf.engine.disruption.substitution import Substitutes
+from kerf.engine.disruption.wholegroups import WholeGroups
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.causes import Name
@@ -29,16 +32,39 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     if gone:
         yield deleting(world, tuple(_deletion(each, world) for each in gone))
         return
-    substitutes = Substitutes(world)
-    for candidate in drifted[:_MOST_TRIED]:
-        found = substitutes.of([candidate])
+    substitutes, groups = Substitutes(world), WholeGroups.of(world.snapshot)
+    tried = list[tuple[Candidate, ...]]()
+    for candidate in drifted:
+        chosen = groups.together(candidate, drifted, allowance).candidates
+        if not chosen or chosen in tried:
+            continue
+        if len(tried) == _MOST_TRIED:
+            return
+        tried.append(chosen)
+        found = substitutes.of(chosen)
         if found is not None:
-            yield replacing(world, found.deletions(DRIFTED, Drifts(Name(candidate.drift))), found.launches)
+            together = found if len(chosen) == 1 else found.as_one()
+            yield replacing(world, together.deletions(DRIFTED, Drifts(Name(candidate.drift))), together.launches)
+
+
+def waiting(world: World, candidates: Sequence[Candidate]) -> tuple[Blocked, ...]:
+    """The nodes that have drifted and stay for a group, part of which is elsewhere; by since when they have drifted.
+
+    Cost: linear in candidates and in the pods of groups.
+    """
+    allowance, groups = Allowance(world.snapshot, DRIFTED), WholeGroups.of(world.snapshot)
+    drifted = sorted((each for each in candidates if _has_drifted(each)), key=_since)
+    found = (groups.together(each, drifted, allowance).blocked(each) for each in drifted)
+    return tuple(chain.from_iterable(found))
+
+
+def _has_drifted(candidate: Candidate) -> bool:
+    return bool(candidate.drift) and candidate.pool.replicas is None
 
 
 def may_go(candidate: Candidate, allowance: Allowance) -> bool:
     """Whether the node of a pool that is not static has drifted, and the pool lets one more such node go."""
-    return bool(candidate.drift) and candidate.pool.replicas is None and allowance.is_open(candidate.pool.name)
+    return _has_drifted(candidate) and allowance.is_open(candidate.pool.name)
 
 
 def _since(candidate: Candidate) -> tuple[float, str]:

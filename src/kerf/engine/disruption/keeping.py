@@ -4,13 +4,17 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from kerf.engine.disruption.balanced import Balance
-from kerf.engine.disruption.budgets import Census
-from kerf.engine.disruption.candidates import candidate_of, moving
+from kerf.engine.disruption.budgets import Allowance, Census
+from kerf.engine.disruption.candidates import Candidate, candidate_of, moving
 from kerf.engine.disruption.causes import (
     Alternative,
+    Broken,
     DeletedByPlan,
     DisturbsMore,
+    Drifts,
+    Due,
     Going,
+    GroupStays,
     HoldsBuffer,
     Keeping,
     Leaving,
@@ -31,20 +35,23 @@ from kerf.engine.disruption.causes import (
     RunComes,
     Starting,
     SuccessorComes,
+    TooMuchBroken,
     UnreadableFloor,
 )
 from kerf.engine.disruption.obstacles import Obstacles
 from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.disruption.relocation import Relocation
 from kerf.engine.disruption.repacking import nearest
+from kerf.engine.disruption.repair import too_many
 from kerf.engine.disruption.successors import Successors, replaced
+from kerf.engine.disruption.wholegroups import WholeGroups
 from kerf.engine.headroom.buffers import is_of_buffer
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Name, Quoted
 from kerf.model.nodeclaim import INITIALIZED
-from kerf.model.nodepool import EMPTY, UNDERUTILIZED, WHEN_EMPTY, NodePool
+from kerf.model.nodepool import DRIFTED, EMPTY, UNDERUTILIZED, UNHEALTHY, WHEN_EMPTY, NodePool
 from kerf.model.placeholders import Keeper, Placeholder
 from kerf.model.plan import Deletion, Plan
 from kerf.model.snapshot import ClusterNode
@@ -75,6 +82,9 @@ class Fates:
             return NoNodePool(Name(node.claim.node_pool))
         if not node.claim.is_true(INITIALIZED) or node.node is None:
             return Starting()
+        due = self._due(node, pool)
+        if due is not None:
+            return due
         quiet_s = remaining_s(node.claim, pool, self._snapshot.taken_at_s)
         if quiet_s is None:
             return NeverConsolidated(Name(pool.name))
@@ -82,6 +92,35 @@ class Fates:
             return NotQuietYet(pool.disruption.consolidate_after_s or 0, quiet_s)
         found = self._obstacles.of(node) or self._coming_to(node) or self._buffer_on(node)
         return found or self._of_pool(node, pool) or self._of_pods(node)
+
+    def _due(self, node: ClusterNode, pool: NodePool) -> Due | None:
+        """What keeps a node that is broken or has drifted; None for any other."""
+        candidate = candidate_of(node, self._snapshot)
+        if candidate is None or node.node is None or not (candidate.unhealthy or candidate.drift):
+            return None
+        is_forced = candidate.is_forced
+        obstacle = self._obstacles.of_empty(node.node) if is_forced else self._obstacles.of(node)
+        if candidate.unhealthy:
+            much = next((each for each in too_many(self._snapshot) if each.pool == pool.name), None)
+            broken = None if much is None else TooMuchBroken(Name(pool.name), much.broken, much.nodes)
+            why = Broken(Name(candidate.unhealthy))
+            return Due(why, obstacle or broken or self._of_budgets(pool, UNHEALTHY))
+        return Due(
+            Drifts(Name(candidate.drift)), obstacle or self._group_on(candidate) or self._of_budgets(pool, DRIFTED)
+        )
+
+    def _group_on(self, candidate: Candidate) -> GroupStays | None:
+        """The group whose other nodes do not go with one that has drifted."""
+        others = [candidate_of(each, self._snapshot) for each in self._snapshot.nodes]
+        drifted = [each for each in others if each is not None and self._may_drift(each)]
+        allowance = Allowance(self._snapshot, DRIFTED)
+        return self._groups.together(candidate, drifted, allowance).stays
+
+    def _may_drift(self, candidate: Candidate) -> bool:
+        held = self._obstacles.of_empty(candidate.node)
+        if not candidate.is_forced:
+            held = held or self._obstacles.of(candidate.cluster_node)
+        return bool(candidate.drift) and held is None
 
     def _coming_to(self, node: ClusterNode) -> RunComes | PodComes | None:
         pod = self._coming.get(node.name)
@@ -98,10 +137,14 @@ class Fates:
 
     def _of_pool(self, node: ClusterNode, pool: NodePool) -> Keeping | None:
         """What the pool's settings say."""
-        name, pods = Name(pool.name), len(moving(node))
-        reason = UNDERUTILIZED if pods else EMPTY
+        pods = len(moving(node))
         if pods and pool.disruption.policy == WHEN_EMPTY:
-            return OnlyWhenEmpty(pods, name)
+            return OnlyWhenEmpty(pods, Name(pool.name))
+        return self._of_budgets(pool, UNDERUTILIZED if pods else EMPTY)
+
+    def _of_budgets(self, pool: NodePool, reason: str) -> UnreadableFloor | MinNodes | NodePoolBudget | None:
+        """Whether the pool's floor or its budgets keep a node that would go for the reason."""
+        name = Name(pool.name)
         if pool.bounds.invalid_floor:
             return UnreadableFloor(name, Quoted(pool.stated_annotations.get(MIN_NODES, "")))
         if self._census.spare(pool) == 0:
@@ -117,6 +160,9 @@ class Fates:
                 return SuccessorComes(Name(ending))
             old = replaced(candidate, self._snapshot) if candidate is not None else ""
             return ReplacementOf(Name(old)) if old else OthersFirst(is_empty=True)
+        group = self._groups.broken_by([node.name])
+        if group is not None:
+            return group
         if candidate is not None and self._relocation.of(candidate) is None:
             return NothingElseHasRoom(pods)
         price = present_price(node, self._world.supply)
@@ -155,6 +201,10 @@ class Fates:
         """The first pod of a CapacityBuffer that the plan puts on each node."""
         placed = ((each.node, each.pod.pod) for each in reversed(self._plan.placements))
         return {node: pod for node, pod in placed if is_of_buffer(pod)}
+
+    @cached_property
+    def _groups(self) -> WholeGroups:
+        return WholeGroups.of(self._snapshot)
 
     @cached_property
     def _obstacles(self) -> Obstacles:

@@ -1,4 +1,7 @@
-"""Nodes above a price cap of their pool are replaced by cheaper ones, where such hold all their pods."""
+"""Nodes above a price cap of their pool are replaced by cheaper ones, where such hold all their pods.
+
+A node with some members of a group stays: the group would lose them for a while.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,6 +10,7 @@ from kerf.engine.disruption.candidates import Candidate, may_save
 from kerf.engine.disruption.causes import ReplacesTooDear
 from kerf.engine.disruption.command import Command, replacing
 from kerf.engine.disruption.substitution import Substitutes
+from kerf.engine.disruption.wholegroups import WholeGroups
 from kerf.engine.supply.caps import excess
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
@@ -31,6 +35,8 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
         and (candidate.pool.name, planned_type(candidate.claim)) not in paused
         and (over := excess(candidate.cluster_node, candidate.pool, world.supply)) is not None
     ]
+    groups = WholeGroups.of(world.snapshot) if over_cap else None
+    over_cap = [each for each in over_cap if groups and groups.broken_by([each[0].node.name]) is None]
     over_cap.sort(key=lambda each: (-present_price(each[0].cluster_node, world.supply), each[0].node.name))
     for candidate, over in over_cap[:_MOST_TRIED]:
         found = substitutes.of([candidate], must_save=True)

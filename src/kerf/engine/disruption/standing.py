@@ -5,6 +5,7 @@ The rules are those of the methods that made the command. They must be no strict
 again, and never stands, would keep every other from its turn.
 """
 
+from collections.abc import Iterable
 from functools import cached_property
 
 from kerf.engine.buy.limits import Ledger
@@ -15,6 +16,7 @@ from kerf.engine.disruption.command import Command, replacing
 from kerf.engine.disruption.obstacles import Obstacles
 from kerf.engine.disruption.relocation import still_fit
 from kerf.engine.disruption.successors import Successors, replaced
+from kerf.engine.disruption.wholegroups import WholeGroups
 from kerf.engine.world import World
 from kerf.model.nodepool import DRIFTED, EMPTY, UNDERUTILIZED, UNHEALTHY, is_read_alike
 from kerf.model.plan import Deletion, Launch
@@ -34,9 +36,9 @@ _MAY_GO = {EMPTY: emptiness.may_go, UNDERUTILIZED: may_save, DRIFTED: _has_drift
 def standing(command: Command, before: World, now: ClusterSnapshot) -> Command | None:
     """The command without the deletions and launches that do not stand; None where none does.
 
-    The very same command where all of it stands. Nodes that one launch is bought for go together or not at all. Cost:
-    the pods of its nodes and of the destinations that have changed; and once, for budgets and limits, linear in nodes,
-    waiting pods and PodDisruptionBudgets.
+    The very same command where all of it stands. Nodes that one launch is bought for go together or not at all, and so
+    do those of a group of pods. Cost: the pods of its nodes and of the destinations that have changed; and once, for
+    budgets, limits and groups, linear in nodes, waiting pods, PodDisruptionBudgets and pods of groups.
     """
     present = _Present(before, now)
     launches = {launch.name: launch for launch in command.launches if present.may_buy(launch)}
@@ -45,6 +47,7 @@ def standing(command: Command, before: World, now: ClusterSnapshot) -> Command |
         claims = {deletion.claim for deletion in deletions}
         launches = {name: launch for name, launch in launches.items() if claims.issuperset(launch.replaces)}
         kept = [each for each in deletions if launches.keys() >= {*each.replaced_by}]
+        kept = [each for each in kept if not present.breaks_group(each, kept)]
         if len(kept) == len(deletions):
             break
         deletions = kept
@@ -86,6 +89,13 @@ class _Present:
         if moved and not still_fit(deletion.moved, pods, self._before.snapshot, self._now):
             return False
         return allowance.take(candidate.pool.name)
+
+    def breaks_group(self, deletion: Deletion, others: Iterable[Deletion]) -> bool:
+        """Whether a group has some members on the node and others on nodes that stay; a broken node asks no group."""
+        if deletion.reason == UNHEALTHY:
+            return False
+        groups, going = WholeGroups.of(self._now.snapshot), {each.node for each in others}
+        return any(group.is_broken_by(going) for group in groups.on(deletion.node))
 
     def may_buy(self, launch: Launch) -> bool:
         """Whether the launch's pool is as it was and may still buy, beside the old nodes, which still count."""

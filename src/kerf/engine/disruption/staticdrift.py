@@ -1,6 +1,7 @@
 """Nodes of static pools that have drifted are replaced one for one, as their pool and its limit of nodes allow.
 
-Their pods decide nothing: a static pool has its number of nodes for reasons of its own.
+Their pods decide nothing: a static pool has its number of nodes for reasons of its own. Only the nodes of a group of
+pods are replaced in one step, or wait.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,7 @@ from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import Drifts, TakesPods
 from kerf.engine.disruption.command import Command, replacing
+from kerf.engine.disruption.wholegroups import WholeGroups
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.causes import Name
@@ -25,23 +27,37 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     drifted = sorted((each for each in candidates if may_go(each, allowance)), key=_order)
     if not drifted:
         return
-    floors = Floors(world, Ledger.of(world))
+    floors, groups = Floors(world, Ledger.of(world)), WholeGroups.of(world.snapshot)
     deletions: list[Deletion] = []
     launches: list[Launch] = []
+    done = set[str]()
     for each in drifted:
-        cause = Drifts(Name(each.drift))
-        takes = TakesPods(len(each.pods), (Name(each.node.name),))
-        if not allowance.is_open(each.pool.name):
+        chosen = () if each.node.name in done else groups.together(each, drifted, allowance).candidates
+        bought = _bought(chosen, floors, len(launches)) if allowance.is_open(each.pool.name) else ()
+        if not bought:
             continue
-        launch = floors.cheapest(each.pool, f"launch-{len(launches)}", takes, replaces=(each.claim.name,))
-        if launch is None:
-            continue
-        allowance.take(each.pool.name)
-        launches.append(launch)
-        names, price = (each.node.name, each.claim.name, each.pool.name), present_price(each.cluster_node, world.supply)
-        deletions.append(Deletion(*names, price, DRIFTED, cause, replaced_by=(launch.name,)))
+        for candidate in chosen:
+            done.add(candidate.node.name)
+            allowance.take(candidate.pool.name)
+            names = candidate.node.name, candidate.claim.name, candidate.pool.name
+            price, cause = present_price(candidate.cluster_node, world.supply), Drifts(Name(candidate.drift))
+            taken = tuple(launch.name for launch in bought)
+            deletions.append(Deletion(*names, price, DRIFTED, cause, replaced_by=taken))
+        launches.extend(bought)
     if deletions:
         yield replacing(world, tuple(deletions), tuple(launches))
+
+
+def _bought(chosen: Sequence[Candidate], floors: Floors, first: int) -> tuple[Launch, ...]:
+    """One node for each, which all of them wait for; none where one of them can have none."""
+    claims, found = tuple(each.claim.name for each in chosen), list[Launch]()
+    for at, each in enumerate(chosen):
+        takes = TakesPods(len(each.pods), (Name(each.node.name),))
+        launch = floors.cheapest(each.pool, f"launch-{first + at}", takes, replaces=claims)
+        if launch is None:
+            return ()
+        found.append(launch)
+    return tuple(found)
 
 
 def may_go(candidate: Candidate, allowance: Allowance) -> bool:

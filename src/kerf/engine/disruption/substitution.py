@@ -63,6 +63,13 @@ class Substitution:
         """What is saved an hour; negative where the new nodes cost more."""
         return self.before_micro - self.after_micro
 
+    def as_one(self) -> "Substitution":
+        """The same where each of the old nodes waits for all new ones: what fails keeps all of them."""
+        claims = tuple(each.claim.name for each in self.victims)
+        names = tuple(launch.name for launch in self.launches)
+        launches = tuple(replace(launch, replaces=claims) for launch in self.launches)
+        return replace(self, launches=launches, fed={each.node.name: names for each in self.victims})
+
     def deletions(self, reason: str, cause: Cause) -> tuple[Deletion, ...]:
         """One for each old node, in their order; each saves its own price, less what the launches cost."""
         return tuple(

@@ -12,8 +12,10 @@ from kerf.engine.disruption.causes import (
     DisturbsMore,
     DoNotDisrupt,
     Drifts,
+    Due,
     EmptyFor,
     Going,
+    GroupStays,
     HoldsBuffer,
     Keeping,
     Lacks,
@@ -44,6 +46,7 @@ from kerf.engine.disruption.causes import (
     Starting,
     SuccessorComes,
     TakesPods,
+    TooMuchBroken,
     UnreadableFloor,
 )
 from kerf.engine.disruption.command import Command
@@ -73,8 +76,27 @@ def obstacle_text(cause: Obstacle) -> str:
             return f"eviction does not support multiple PDBs (pod {pod})"
         case BudgetPrevents(namespace, name):
             return f"pdb {namespace}/{name} prevents pod evictions"
+        case GroupStays():
+            return _group_text(cause)
         case _:
             assert_never(cause)
+
+
+def _group_text(cause: GroupStays) -> str:
+    """Which group keeps a node, and what would let it go."""
+    are = "is" if cause.here == 1 else "are"
+    text = (
+        f"its pods belong to {cause.group}, which moves as a whole or not at all: {cause.here} of {cause.there} {are}"
+    )
+    text += f" here, the others on {some(cause.others)}"
+    if cause.missing is not None:
+        return f"{text}; {cause.missing} may not go now"
+    if cause.pool is None:
+        return text
+    allowed = "none" if cause.allowed == 0 else f"only {cause.allowed}"
+    return (
+        f"{text}; {cause.nodes} nodes of NodePool {cause.pool} would go together, and its budgets allow {allowed} now"
+    )
 
 
 def keeping_text(cause: Keeping) -> str:
@@ -109,10 +131,41 @@ def keeping_text(cause: Keeping) -> str:
             if is_empty:
                 return "it is empty and may go; the plan takes others first"
             return "its pods fit on other nodes, and it may go; the plan takes another first"
+        case Due(why, holds):
+            end = (
+                "and goes in its turn, once its pods have a place"
+                if holds is None
+                else f"and stays: {_hold_text(holds)}"
+            )
+            return f"{_due_text(why)}, {end}"
+        case TooMuchBroken():
+            return _hold_text(cause)
         case NeverConsolidated() | NotQuietYet() | OnlyWhenEmpty() | UnreadableFloor() | MinNodes() | NodePoolBudget():
             return _setting_text(cause)
         case _:
             return obstacle_text(cause)
+
+
+def _hold_text(
+    cause: Obstacle | TooMuchBroken | NodePoolBudget | MinNodes | UnreadableFloor,
+) -> str:
+    """What keeps a node that is to go."""
+    match cause:
+        case TooMuchBroken(pool, broken, nodes):
+            return f"more than a fifth of NodePool {pool} is broken, {broken} of {nodes} nodes"
+        case NodePoolBudget() | MinNodes() | UnreadableFloor():
+            return _setting_text(cause)
+        case _:
+            return obstacle_text(cause)
+
+
+def _due_text(why: Broken | Drifts) -> str:
+    """Why a node is to go, as a clause of its own."""
+    if isinstance(why, Drifts):
+        return f"{_DRIFTS.get(why.reason, 'its NodeClass has changed')} ({why.reason})"
+    if why.condition == GPUS_HEALTHY:
+        return f"a GPU of it is broken ({why.condition})"
+    return f"its condition {why.condition} has been bad for longer than its provider tolerates"
 
 
 def _setting_text(
@@ -202,12 +255,8 @@ def removal_text(deletion: Deletion, currency: str) -> str:
             verb, where = ("cost", f"less on {counted(bought, 'new node')}") if bought else ("fit", "on other nodes")
             who = f"{counted(pods, 'pod')}{of_nodes} {verb}{'s' if pods == 1 else ''}"
             return f"{who} {where}, saves {price_text(saved_micro)} {currency}/h"
-        case Broken(condition) if condition == GPUS_HEALTHY:
-            return f"a GPU of it is broken ({condition})"
-        case Broken(condition):
-            return f"its condition {condition} has been bad for longer than its provider tolerates"
-        case Drifts(reason):
-            return f"{_DRIFTS.get(reason, 'its NodeClass has changed')} ({reason})"
+        case Broken() | Drifts():
+            return _due_text(deletion.cause)
     return cause_text(deletion.cause)
 
 
