@@ -3,10 +3,13 @@
 import pytest
 
 from kerf.controllers.nodeclaim.health import Health
-from kerf.model.nodeclaim import UNHEALTHY
+from kerf.model.gpu import NVIDIA_GPU
+from kerf.model.nodeclaim import GPUS_HEALTHY, UNHEALTHY
+from kerf.model.promises import Promises, written
 from kerf.model.times import instant_text
 from kerf.sim.objects import Json
-from tests.controllers.cluster import Cluster, pool
+from kerf.testing.builders import cards
+from tests.controllers.cluster import Cluster, pod, pool
 
 BAD = {"type": "AcceleratedHardwareReady", "status": "False", "reason": "XidError"}
 
@@ -76,3 +79,89 @@ def test_a_person_may_forbid_it(cluster: Cluster, on: str) -> None:
     cluster.at(7200)
 
     assert cluster.claim().condition(UNHEALTHY) is None
+
+
+def with_cards(cluster: Cluster) -> None:
+    """A node with two whole cards, as its claim promises, and a pod that has one of them."""
+    promised = written(Promises(devices=tuple(cards(2))))
+    cluster.put(pool())
+    cluster.running(node={"allocatable": {"cpu": 4, NVIDIA_GPU: 2}}, annotations=promised)
+    cluster.put(pod("p", node="node-1"))
+    begin(cluster)
+
+
+def shows(cluster: Cluster, number: int) -> None:
+    """So many cards are in the node's allocatable from now on."""
+    cluster.change("Node", "node-1", status={"allocatable": {NVIDIA_GPU: str(number)}})
+
+
+def test_the_loss_of_all_cards_is_that_of_each(cluster: Cluster) -> None:
+    """It is said at once with the pod there; ten minutes later the node is broken, whatever restarts in between."""
+    with_cards(cluster)
+    cluster.at(60)
+    assert cluster.claim().condition(GPUS_HEALTHY) is None
+    shows(cluster, 0)
+    text = "2 of 2 GPUs are not registered, with pod default/p there"
+    assert ("False", "GPUBroken", text) == cluster.condition(GPUS_HEALTHY)
+    assert [f"{text}; no new slice comes to it"] == cluster.said("GPUBroken")
+
+    cluster.at(300)
+    cluster.crash()
+    begin(cluster)
+    cluster.at(659)
+    assert cluster.claim().condition(UNHEALTHY) is None
+    cluster.at(661)
+    assert ("True", GPUS_HEALTHY, "") == cluster.condition(UNHEALTHY)
+    assert 1 == len(cluster.said("GPUBroken"))
+
+
+def test_cards_that_break_in_turn_count_from_the_first(cluster: Cluster) -> None:
+    """Each is said. What is left of them has no say, and only when all are back the node is sound."""
+    with_cards(cluster)
+    shows(cluster, 1)
+    cluster.at(540)
+    shows(cluster, 0)
+    assert ["1 of 2 GPUs is not registered; no new slice comes to it", *cluster.said("GPUBroken")[1:]] == cluster.said(
+        "GPUBroken"
+    )
+    assert 2 == len(cluster.said("GPUBroken"))
+    cluster.at(601)
+    assert cluster.claim().is_true(UNHEALTHY)
+
+    shows(cluster, 1)
+    assert cluster.claim().is_true(UNHEALTHY)
+    shows(cluster, 2)
+    assert ("True", GPUS_HEALTHY, "") == cluster.condition(GPUS_HEALTHY)
+    assert cluster.claim().condition(UNHEALTHY) is None
+
+
+def test_a_card_that_comes_back_in_time_counts_from_when_it_goes_again(cluster: Cluster) -> None:
+    """The nine minutes before do not count."""
+    with_cards(cluster)
+    shows(cluster, 0)
+    cluster.at(540)
+    shows(cluster, 2)
+    cluster.at(560)
+    shows(cluster, 0)
+    cluster.at(1159)
+    assert cluster.claim().condition(UNHEALTHY) is None
+
+    cluster.at(1161)
+    assert cluster.claim().is_true(UNHEALTHY)
+
+
+def test_what_a_node_shows_that_is_not_ready_is_no_news(cluster: Cluster) -> None:
+    """Neither that its cards are gone, nor that one is back. Its own condition decides before that of the card."""
+    with_cards(cluster)
+    tell(cluster, {"type": "Ready", "status": "False"})
+    shows(cluster, 0)
+    assert cluster.claim().condition(GPUS_HEALTHY) is None
+    tell(cluster, {"type": "Ready", "status": "True"})
+    assert not cluster.claim().is_true(GPUS_HEALTHY)
+
+    cluster.at(10)
+    tell(cluster, {"type": "Ready", "status": "False"})
+    shows(cluster, 2)
+    cluster.at(611)
+    assert ("True", "Ready", "") == cluster.condition(UNHEALTHY)
+    assert not cluster.claim().is_true(GPUS_HEALTHY)

@@ -70,10 +70,14 @@ class Health:
         return Result(min(left_s)) if left_s else DONE
 
     async def _with_cards(self, claim: NodeClaim, node: Node) -> NodeClaim:
-        """The claim that says how the cards of its node are, and an event where that is news."""
+        """The claim that says how the cards of its node are, and an event where that is news.
+
+        What a node that is not ready shows of them, or one whose register cannot be read, is no news.
+        """
         joined, held = self._state.cluster_node(node.name), claim.condition(GPUS_HEALTHY)
-        family = self._state.family_of(node, claim)
-        text = broken_cards_text(joined, family) if joined is not None and joined.family else ""
+        if joined is None or joined.problem is not None or not node.is_ready:
+            return claim
+        text = broken_cards_text(joined, self._state.family_of(node, claim))
         if text == (held.message if held is not None else "") and (held is not None or not text):
             return claim
         status, reason = (FALSE, "GPUBroken") if text else (TRUE, GPUS_HEALTHY)

@@ -33,9 +33,9 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
         yield deleting(world, tuple(_deletion(each, world) for each in gone))
         return
     substitutes, groups = Substitutes(world), WholeGroups.of(world.snapshot)
-    tried = list[tuple[Candidate, ...]]()
+    tried, known = list[tuple[Candidate, ...]](), {each.node.name: each for each in drifted}
     for candidate in drifted:
-        chosen = groups.together(candidate, drifted, allowance).candidates
+        chosen = groups.together(candidate, known, allowance).candidates
         if not chosen or chosen in tried:
             continue
         if len(tried) == _MOST_TRIED:
@@ -54,7 +54,8 @@ def waiting(world: World, candidates: Sequence[Candidate]) -> tuple[Blocked, ...
     """
     allowance, groups = Allowance(world.snapshot, DRIFTED), WholeGroups.of(world.snapshot)
     drifted = sorted((each for each in candidates if _has_drifted(each)), key=_since)
-    found = (groups.together(each, drifted, allowance).blocked(each) for each in drifted)
+    known = {each.node.name: each for each in drifted}
+    found = (groups.together(each, known, allowance).blocked(each) for each in drifted)
     return tuple(chain.from_iterable(found))
 
 

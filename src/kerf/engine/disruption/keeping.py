@@ -111,10 +111,13 @@ class Fates:
 
     def _group_on(self, candidate: Candidate) -> GroupStays | None:
         """The group whose other nodes do not go with one that has drifted."""
-        others = [candidate_of(each, self._snapshot) for each in self._snapshot.nodes]
-        drifted = [each for each in others if each is not None and self._may_drift(each)]
-        allowance = Allowance(self._snapshot, DRIFTED)
-        return self._groups.together(candidate, drifted, allowance).stays
+        return self._groups.together(candidate, self._drifted, Allowance(self._snapshot, DRIFTED)).stays
+
+    @cached_property
+    def _drifted(self) -> Mapping[str, Candidate]:
+        """The nodes that have drifted and may go, by name."""
+        found = (candidate_of(each, self._snapshot) for each in self._snapshot.nodes)
+        return {each.node.name: each for each in found if each is not None and self._may_drift(each)}
 
     def _may_drift(self, candidate: Candidate) -> bool:
         held = self._obstacles.of_empty(candidate.node)

@@ -30,9 +30,9 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     floors, groups = Floors(world, Ledger.of(world)), WholeGroups.of(world.snapshot)
     deletions: list[Deletion] = []
     launches: list[Launch] = []
-    done = set[str]()
+    done, known = set[str](), {each.node.name: each for each in drifted}
     for each in drifted:
-        chosen = () if each.node.name in done else groups.together(each, drifted, allowance).candidates
+        chosen = () if each.node.name in done else groups.together(each, known, allowance).candidates
         bought = _bought(chosen, floors, len(launches)) if allowance.is_open(each.pool.name) else ()
         if not bought:
             continue

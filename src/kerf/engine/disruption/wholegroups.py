@@ -6,7 +6,7 @@ with all of them in one step. A group that lacks members already has nothing to 
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from kerf.engine.disruption.budgets import Allowance
@@ -111,12 +111,14 @@ class WholeGroups:
         groups = {group.key: group for node in nodes for group in self.on(node)}
         return next((groups[key] for key in sorted(groups) if groups[key].is_broken_by(nodes)), None)
 
-    def together(self, candidate: Candidate, others: Iterable[Candidate], allowance: Allowance) -> "Together":
-        """The nodes that go with a candidate: all of its company, where all are among `others` and budgets allow it."""
+    def together(self, candidate: Candidate, known: Mapping[str, Candidate], allowance: Allowance) -> "Together":
+        """The nodes that go with a candidate: all of its company, where all are `known`, by name, and budgets allow it.
+
+        Cost: see `company`.
+        """
         names = self.company(candidate.node.name)
         if len(names) == 1:
             return Together((candidate,))
-        known = {each.node.name: each for each in others}
         stays = self.broken_by([candidate.node.name])
         missing = next((name for name in names if name not in known), None)
         if missing is not None:
