@@ -192,7 +192,9 @@ class DisruptionController:
         found, blocked = candidates(snapshot)
         self._tell(blocked)
         _measure(found, snapshot)
-        for each in too_many(snapshot):
+        policies = self._ports.cloud.repair_policies if self._settings.node_repair != "Off" else ()
+        monitored = frozenset((policy.condition, policy.status) for policy in policies)
+        for each in too_many(snapshot, monitored):
             self._ports.recorder.record(events.node_repair_blocked(each.pool, each.broken, each.nodes))
         if not found:
             return None, None
@@ -205,6 +207,7 @@ class DisruptionController:
             kept=self._columns,
             replaces_spot=settings.spot_to_spot_consolidation == "On",
             repairs_at_once=settings.node_repair == IGNORE_BUDGETS,
+            monitored=monitored,
         )
         waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
         coming = World(self._state.snapshot(snapshot.taken_at_s, self._portions.of(waiting).pods), market)

@@ -36,6 +36,8 @@ class World:
     """Whether spot nodes may be replaced by spot nodes (Karpenter's gate SpotToSpotConsolidation)."""
     repairs_at_once: bool = False
     """Whether broken nodes go whatever budgets say, and before others come (Karpenter's rule up to 1.14)."""
+    monitored: frozenset[tuple[str, str]] = frozenset()
+    """Conditions of nodes by which they are repaired, each with its bad status; none where nodes are not repaired."""
 
     @property
     def ignores_preferences(self) -> bool:

@@ -10,7 +10,7 @@ from kerf.manifests.encode import node_claim_status
 from kerf.model.causes import Cause
 from kerf.model.constraints import Requirements
 from kerf.model.instancetypes import OfferingKey
-from kerf.model.nodeclaim import DISRUPTED_TAINT, INITIALIZED, REPLACED_BY, TRUE, Condition
+from kerf.model.nodeclaim import DISRUPTED_TAINT, INITIALIZED, REPLACED_BY, TRUE, UNHEALTHY, Condition
 from kerf.model.plan import Cost, Deletion, Launch, PlacedPod, Plan
 from tests.controllers.cluster import STAGES, Cluster, pod, pool
 
@@ -102,6 +102,42 @@ def test_a_node_waits_for_all_of_its_own_and_for_no_others(cluster: Cluster) -> 
     assert ["gpu-1"] == going(cluster)
     comes_up(cluster, second)
     assert ["gpu-1", "gpu-2"] == going(cluster)
+
+
+@pytest.mark.parametrize("crashes", [False, True], ids=["", "restart"])
+def test_a_node_that_is_sound_again_stays(cluster: Cluster, crashes: bool) -> None:
+    """It was to go because it was broken. What was bought in its place goes."""
+    start(cluster)
+    sick = cluster.claim().with_condition(Condition(UNHEALTHY, TRUE, "Ready", since_s=cluster.clock.now_s()))
+    cluster.change("NodeClaim", "gpu-1", status=node_claim_status(sick))
+    repair = replace(deletion(1, "launch-0"), reason="Unhealthy")
+    (new,) = exchange(cluster, plan([repair], [launch("launch-0", "gpu-1")]))
+    cluster.at(30)
+    assert ((new,), []) == (cluster.claim().replaced_by, going(cluster))
+
+    if crashes:
+        cluster.crash()
+    cluster.change("NodeClaim", "gpu-1", status=node_claim_status(cluster.claim().without_condition(UNHEALTHY)))
+    if crashes:
+        begin(cluster)
+    said = ("False", "ReplacementFailed", "the node stays: it is sound again, before others are up in its place")
+    assert ((), said) == (cluster.claim().replaced_by, cluster.condition("DisruptionReason"))
+    assert ((), [new]) == (cluster.node().taints, going(cluster))
+
+
+def test_nodes_that_wait_for_the_same_stay_all_where_one_launch_fails(cluster: Cluster) -> None:
+    """As those of a group of pods: neither goes, though the other launch came up, and this ends, too."""
+    start(cluster, 2)
+    both = ("gpu-1", "gpu-2")
+    launches = [launch("launch-0", *both), launch("launch-1", *both, pods=["default/q"])]
+    made = plan([deletion(at, "launch-0", "launch-1") for at in (1, 2)], launches)
+    first, second = exchange(cluster, made)
+    comes_up(cluster, first)
+    assert [] == going(cluster)
+
+    cluster.remove("NodeClaim", second)
+    assert [(), ()] == [cluster.claim(name).replaced_by for name in both]
+    assert {first} <= set(going(cluster)) <= {first, second}
 
 
 def test_a_launch_that_fails_takes_its_own_nodes_back(cluster: Cluster) -> None:

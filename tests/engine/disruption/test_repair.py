@@ -8,7 +8,7 @@ import pytest
 from kerf.engine.disruption.repair import TooManyBroken, propose, too_many
 from kerf.engine.disruption.standing import standing
 from kerf.engine.world import World
-from kerf.model.nodeclaim import CONSOLIDATABLE, DO_NOT_DISRUPT, GPUS_HEALTHY, TRUE, UNHEALTHY, Condition
+from kerf.model.nodeclaim import CONSOLIDATABLE, DO_NOT_DISRUPT, FALSE, GPUS_HEALTHY, TRUE, UNHEALTHY, Condition
 from kerf.model.nodepool import Budget
 from kerf.model.snapshot import ClusterSnapshot
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_go, on, ours, pool_with
@@ -109,3 +109,32 @@ def test_more_than_a_fifth_is_too_much(bad: int, good: int, is_held: bool) -> No
 
     assert ((TooManyBroken("pool", bad, bad + good),) if is_held else ()) == too_many(held)
     assert is_held == (not going(held))
+
+
+READY, BAD_CARD = ("Ready", "False"), Condition(GPUS_HEALTHY, FALSE, "GPUBroken")
+
+
+def not_ready(name: str) -> tuple[Any, Any]:
+    """A node of which a condition is bad that is tolerated still."""
+    return ours(name, is_ready=False, conditions=(Condition(*READY),))
+
+
+def test_what_is_tolerated_still_counts_as_broken() -> None:
+    """Else the first of many nodes that break within minutes would go. Not where it is no reason for a repair."""
+    (_, claim) = bad = ours("bad")
+    others = [not_ready("late"), (bad[0], claim.with_condition(BAD_CARD))]
+    for other in others:
+        held = a_cluster([free_pool()], [broken("a"), other, *sound(3)])
+        assert () == too_many(held)
+        assert (TooManyBroken("pool", 2, 5),) == too_many(held, frozenset({READY}))
+        assert [] == list(propose(World(held, MARKET, monitored=frozenset({READY})), may_go(held)))
+    assert () == too_many(
+        a_cluster([free_pool()], [broken("a"), others[0], *sound(3)]), frozenset({("Ready", "Unknown")})
+    )
+
+
+def test_where_no_node_would_be_repaired_nothing_is_said() -> None:
+    """Many nodes that are not ready for a moment keep no repair."""
+    held = a_cluster([free_pool()], [not_ready("a"), not_ready("b"), *sound(3)])
+
+    assert () == too_many(held, frozenset({READY}))

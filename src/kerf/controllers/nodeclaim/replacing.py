@@ -18,7 +18,9 @@ from kerf.engine.leaving import moves
 from kerf.engine.supply.warmstart import WarmStart
 from kerf.engine.world import World
 from kerf.model.market import Market
-from kerf.model.nodeclaim import INITIALIZED, REPLACED_BY, REPLACES, NodeClaim
+from kerf.model.nodeclaim import DISRUPTION_REASON, INITIALIZED, REPLACED_BY, REPLACES, NodeClaim
+from kerf.model.nodeclaim import UNHEALTHY as CONDITION
+from kerf.model.nodepool import UNHEALTHY
 from kerf.model.snapshot import Event, Synced, Watched
 from kerf.state import ClusterState
 
@@ -64,6 +66,10 @@ class Replacing:
             await self._end_if_needless(claim)
         if REPLACED_BY not in claim.annotations:
             return DONE
+        if _is_sound_again(claim):
+            why = "the node stays: it is sound again, before others are up in its place"
+            await self._actuator.take_back(claim, why)
+            return Result(then=claim.replaced_by)
         failed = [name for name in claim.replaced_by if not self._is_coming(name)]
         if failed or not claim.replaced_by:
             await self._actuator.take_back(claim, self._why(failed))
@@ -124,3 +130,9 @@ class Replacing:
         if claim.node_name and any(moves(pod) for pod in self._state.pods_on(claim.node_name)):
             return
         await self._actuator.end(claim)
+
+
+def _is_sound_again(claim: NodeClaim) -> bool:
+    """Whether the node was to go because it was broken, and is no longer."""
+    reason = claim.condition(DISRUPTION_REASON)
+    return reason is not None and reason.reason == UNHEALTHY and not claim.is_true(CONDITION)

@@ -101,7 +101,8 @@ class Fates:
         is_forced = candidate.is_forced
         obstacle = self._obstacles.of_empty(node.node) if is_forced else self._obstacles.of(node)
         if candidate.unhealthy:
-            much = next((each for each in too_many(self._snapshot) if each.pool == pool.name), None)
+            held = too_many(self._snapshot, self._world.monitored)
+            much = next((each for each in held if each.pool == pool.name), None)
             broken = None if much is None else TooMuchBroken(Name(pool.name), much.broken, much.nodes)
             why = Broken(Name(candidate.unhealthy))
             return Due(why, obstacle or broken or self._of_budgets(pool, UNHEALTHY))

@@ -16,10 +16,11 @@ from kerf.engine.disruption.substitution import Substitutes
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.causes import Name
+from kerf.model.nodeclaim import FALSE, GPUS_HEALTHY
 from kerf.model.nodeclaim import UNHEALTHY as CONDITION
 from kerf.model.nodepool import UNHEALTHY
 from kerf.model.plan import Deletion
-from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
 _MOST_OF = 5
 """One node in so many may be broken; rounded up: of a small pool one always may."""
@@ -35,18 +36,38 @@ class TooManyBroken:
     nodes: int
 
 
-def too_many(snapshot: ClusterSnapshot) -> tuple[TooManyBroken, ...]:
-    """The pools of which no node is repaired now, by name. Cost: linear in nodes."""
-    nodes, broken = Counter[str](), Counter[str]()
+def too_many(
+    snapshot: ClusterSnapshot, monitored: frozenset[tuple[str, str]] = frozenset()
+) -> tuple[TooManyBroken, ...]:
+    """The pools of which some node would be repaired and none is now, by name. Cost: linear in nodes.
+
+    A node counts as broken as soon as one of the `monitored` conditions is bad, or a card; not only once that has been
+    tolerated for long enough. Else the first of many that break within minutes would go all the same.
+    """
+    nodes, broken, due = Counter[str](), Counter[str](), set[str]()
     for held in snapshot.nodes:
         if held.claim is not None and held.is_initialized and not held.is_deleting:
-            nodes[held.claim.node_pool] += 1
-            broken[held.claim.node_pool] += held.claim.is_true(CONDITION)
+            pool, is_due = held.claim.node_pool, held.claim.is_true(CONDITION)
+            nodes[pool] += 1
+            broken[pool] += is_due or _is_bad(held, monitored)
+            if is_due:
+                due.add(pool)
     return tuple(
         TooManyBroken(pool, broken[pool], nodes[pool])
-        for pool in sorted(broken)
+        for pool in sorted(due)
         if broken[pool] > -(-nodes[pool] // _MOST_OF)
     )
+
+
+def _is_bad(held: ClusterNode, monitored: frozenset[tuple[str, str]]) -> bool:
+    """Whether a condition is bad for which the node is repaired in the end; never where nodes are not repaired."""
+    if not monitored or held.claim is None:
+        return False
+    cards = held.claim.condition(GPUS_HEALTHY)
+    if cards is not None and cards.status == FALSE:
+        return True
+    conditions = held.node.conditions if held.node is not None else ()
+    return any((condition.type, condition.status) in monitored for condition in conditions)
 
 
 def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
@@ -59,7 +80,7 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     broken = sorted((each for each in candidates if may_go(each, allowance)), key=_since)
     if not broken:
         return
-    held = {each.pool for each in too_many(world.snapshot)}
+    held = {each.pool for each in too_many(world.snapshot, world.monitored)}
     broken = [each for each in broken if each.pool.name not in held]
     if broken and world.repairs_at_once:
         yield deleting(world, tuple(_deletion(world, each) for each in broken))
