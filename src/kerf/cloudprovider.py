@@ -7,8 +7,9 @@ cloud without the feature. `kerf.testing.conformance` checks the result.
 """
 
 import asyncio
+import re
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,7 +17,7 @@ from typing import Any, Protocol
 
 from kerf.errors import CloudError
 from kerf.model.instancetypes import InstanceType, OfferingKey, offerings_text
-from kerf.model.nodeclaim import NodeClaim
+from kerf.model.nodeclaim import Condition, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.quantities import NOTHING, Resources
 
@@ -182,14 +183,23 @@ class Loop:
 class RepairPolicy:
     """A node whose condition of that type has had that status for longer than `toleration_s` is broken.
 
-    Its drain ends after `drain_s` at the latest, whatever its pods say (in Karpenter the policy's
-    TerminationGracePeriod).
+    With a `reason`, a regular expression, only where the condition's reason has it somewhere; of the policies of one
+    type and status those without a reason hold where no other does, as in Karpenter. Its drain ends after `drain_s` at
+    the latest, whatever its pods say (in Karpenter the policy's TerminationGracePeriod).
     """
 
     condition: str
     status: str
     toleration_s: float
     drain_s: float = 600.0
+    reason: str = ""
+
+
+def repair_policies_of(policies: Iterable[RepairPolicy], condition: Condition) -> tuple[RepairPolicy, ...]:
+    """Those of the policies that hold for a condition of a node as it is; none for one that no policy names."""
+    found = [each for each in policies if (each.condition, each.status) == (condition.type, condition.status)]
+    matched = tuple(each for each in found if each.reason and re.search(each.reason, condition.reason))
+    return matched or tuple(each for each in found if not each.reason)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ them all; a test is one line:
     def test_my_provider(check): run_in_virtual_time(check, ...)
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -209,6 +210,8 @@ async def loops_and_policies_are_well_formed(bench: Bench) -> None:
     policies = bench.provider.repair_policies
     _expect(all(p.condition and p.status and p.toleration_s > 0 for p in policies), "a repair policy tolerates a while")
     _expect(all(p.drain_s >= 0 for p in policies), "a repair policy ends each drain")
+    for policy in policies:
+        re.compile(policy.reason)
 
 
 async def node_class_resolves(bench: Bench) -> None:

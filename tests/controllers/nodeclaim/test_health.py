@@ -2,6 +2,8 @@
 
 import pytest
 
+from kerf.cloudprovider import RepairPolicy
+from kerf.clouds.fake import FakeCloud, Latencies
 from kerf.controllers.nodeclaim.health import Health
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.nodeclaim import GPUS_HEALTHY, UNHEALTHY
@@ -9,6 +11,7 @@ from kerf.model.promises import Promises, written
 from kerf.model.times import instant_text
 from kerf.sim.objects import Json
 from kerf.testing.builders import cards
+from tests.clouds.market import MARKET
 from tests.controllers.cluster import Cluster, pod, pool
 
 BAD = {"type": "AcceleratedHardwareReady", "status": "False", "reason": "XidError"}
@@ -60,6 +63,31 @@ def test_a_node_that_recovers_is_sound_again(cluster: Cluster) -> None:
     tell(cluster, {**BAD, "status": "True"})
     cluster.at(603)
     assert cluster.claim().condition(UNHEALTHY) is None
+
+
+class Picky(FakeCloud):
+    """A cloud that tolerates some errors of cards for longer than others."""
+
+    @property
+    def repair_policies(self) -> tuple[RepairPolicy, ...]:
+        """One with a reason, and one for all others."""
+        kind = BAD["type"], BAD["status"]
+        return (RepairPolicy(*kind, 600, 300, "XID(79|48)"), RepairPolicy(*kind, 1800))
+
+
+@pytest.mark.parametrize(("reason", "after_s"), [("NvidiaXID79Error", 600), ("DCGMError", 1800)])
+def test_the_reason_of_a_condition_may_decide_how_long_it_is_tolerated(
+    cluster: Cluster, reason: str, after_s: int
+) -> None:
+    """The policy with that reason alone, or those without one."""
+    cluster.use(Picky(MARKET, cluster.clock, latencies=Latencies(0, 5)))
+    start(cluster)
+    tell(cluster, {**BAD, "reason": reason})
+    cluster.at(after_s - 1)
+    assert cluster.claim().condition(UNHEALTHY) is None
+
+    cluster.at(after_s + 1)
+    assert cluster.claim().is_true(UNHEALTHY)
 
 
 def test_a_condition_without_a_policy_counts_for_nothing(cluster: Cluster) -> None:

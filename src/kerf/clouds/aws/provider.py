@@ -38,15 +38,23 @@ _PRICES_S, _VERSION_S, _STATUS_S, _TEMPLATES_S, _PROFILES_S = 300, 300, 60, 300,
 """How often: spot prices, the cluster's version, status checks, launch templates and profiles that are left over."""
 _FIRST_S = 10.0
 """An EC2NodeClass is resolved within so long; one that is not there must not hold up the other pools for longer."""
+_XIDS = r"XID(46|48|54|62|63|64|74|79|95|109|110|119|120|136|140|143|155|156|158)(?!\d)"
+"""Errors of a card that do not go away by themselves, as the node monitoring agent names them: NvidiaXID79Error."""
 _REPAIRS = (
     *(RepairPolicy("Ready", status, 30 * 60) for status in ("False", "Unknown")),
-    RepairPolicy("AcceleratedHardwareReady", "False", 10 * 60, drain_s=5 * 60),
+    RepairPolicy("AcceleratedHardwareReady", "False", 10 * 60, drain_s=5 * 60, reason=_XIDS),
     *(
         RepairPolicy(condition, "False", 30 * 60)
-        for condition in ("StorageReady", "NetworkingReady", "KernelReady", "ContainerRuntimeReady")
+        for condition in (
+            "AcceleratedHardwareReady",
+            "StorageReady",
+            "NetworkingReady",
+            "KernelReady",
+            "ContainerRuntimeReady",
+        )
     ),
 )
-"""Karpenter's (pkg/cloudprovider, v1.14.1), and how long their drains may take as of 1.15."""
+"""Karpenter's, v1.15. For some of the XIDs it reboots the instance first; Kerf replaces it."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ decided elsewhere (`engine.disruption.repair`). A node or its pool may forbid it
 
 from collections.abc import Iterable
 
+from kerf.cloudprovider import repair_policies_of
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.explain.brokencards import broken_cards_text
 from kerf.model import events
@@ -94,8 +95,8 @@ class Health:
         cards = claim.condition(GPUS_HEALTHY)
         if cards is not None and cards.status == FALSE:
             found.append((cards.since_s + _CARD_S, GPUS_HEALTHY))
-        for policy in self._ports.cloud.repair_policies:
-            condition = node.condition(policy.condition)
-            if condition is not None and condition.status == policy.status:
+        policies = self._ports.cloud.repair_policies
+        for condition in node.conditions:
+            for policy in repair_policies_of(policies, condition):
                 found.append((condition.since_s + policy.toleration_s, policy.condition))
         return found

@@ -9,7 +9,7 @@ the same: it is looked for by its token, and one that another autoscaler launche
 from collections.abc import Iterable
 from dataclasses import replace
 
-from kerf.cloudprovider import InstanceNotFound
+from kerf.cloudprovider import InstanceNotFound, repair_policies_of
 from kerf.config import Settings
 from kerf.controllers.nodeclaim.evictions import Evictions
 from kerf.controllers.runtime import DONE, Ports, Result
@@ -90,7 +90,7 @@ class Termination:
             return claim
         if value is not None:
             self._ports.recorder.record(events.termination_time_not_understood(claim.name, value))
-        deadline_s = drain_deadline_s(claim, self._repair_s)
+        deadline_s = drain_deadline_s(claim, self._repair_s(claim))
         if deadline_s is None:
             return claim
         annotations = {**claim.annotations, TERMINATION_TIMESTAMP: instant_text(deadline_s)}
@@ -98,12 +98,17 @@ class Termination:
         self._state.note(written)
         return written
 
-    @property
-    def _repair_s(self) -> dict[str, float]:
-        """How long the drain of a node may take on which a condition is bad, by the condition; the least of several."""
-        bounds: dict[str, float] = {}
-        for policy in self._ports.cloud.repair_policies:
-            bounds[policy.condition] = min(policy.drain_s, bounds.get(policy.condition, policy.drain_s))
+    def _repair_s(self, claim: NodeClaim) -> dict[str, float]:
+        """How long the drain of the node may take, by the condition that is bad; the least where several say it.
+
+        Where the condition has changed since, all policies of it count.
+        """
+        node, bounds = self._state.node_of(claim), dict[str, float]()
+        policies = self._ports.cloud.repair_policies
+        for name in {policy.condition for policy in policies}:
+            condition = node.condition(name) if node is not None else None
+            matched = () if condition is None else repair_policies_of(policies, condition)
+            bounds[name] = min(each.drain_s for each in matched or policies if each.condition == name)
         return bounds
 
     async def _is_lost(self, claim: NodeClaim, node: Node) -> bool:

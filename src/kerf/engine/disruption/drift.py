@@ -52,8 +52,10 @@ def waiting(world: World, candidates: Sequence[Candidate]) -> tuple[Blocked, ...
 
     Cost: linear in candidates and in the pods of groups.
     """
-    allowance, groups = Allowance(world.snapshot, DRIFTED), WholeGroups.of(world.snapshot)
     drifted = sorted((each for each in candidates if _has_drifted(each)), key=_since)
+    if not drifted:
+        return ()
+    allowance, groups = Allowance(world.snapshot, DRIFTED), WholeGroups.of(world.snapshot)
     known = {each.node.name: each for each in drifted}
     found = (groups.together(each, known, allowance).blocked(each) for each in drifted)
     return tuple(chain.from_iterable(found))
