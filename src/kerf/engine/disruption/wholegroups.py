@@ -111,28 +111,28 @@ class WholeGroups:
         groups = {group.key: group for node in nodes for group in self.on(node)}
         return next((groups[key] for key in sorted(groups) if groups[key].is_broken_by(nodes)), None)
 
-    def together(self, candidate: Candidate, known: Mapping[str, Candidate], allowance: Allowance) -> "Together":
+    def together(self, candidate: Candidate, known: Mapping[str, Candidate], allowance: Allowance) -> "OneStep":
         """The nodes that go with a candidate: all of its company, where all are `known`, by name, and budgets allow it.
 
         Cost: see `company`.
         """
         names = self.company(candidate.node.name)
         if len(names) == 1:
-            return Together((candidate,))
+            return OneStep((candidate,))
         stays = self.broken_by([candidate.node.name])
         missing = next((name for name in names if name not in known), None)
         if missing is not None:
-            return Together((), stays and stays.because_of(Name(missing)))
+            return OneStep((), stays and stays.because_of(Name(missing)))
         found = tuple(known[name] for name in names)
         for pool, nodes in sorted(Counter(each.pool.name for each in found).items()):
             allowed = allowance.left(pool)
             if allowed is not None and allowed < nodes:
-                return Together((), stays and stays.for_want_of(Name(pool), nodes, allowed))
-        return Together(found)
+                return OneStep((), stays and stays.for_want_of(Name(pool), nodes, allowed))
+        return OneStep(found)
 
 
 @dataclass(frozen=True)
-class Together:
+class OneStep:
     """Nodes that go in one step; none where they cannot, and then `stays` says why."""
 
     candidates: tuple[Candidate, ...]
