@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from kerf.engine.disruption.causes import (
     Keeping,
     MinNodes,
@@ -22,7 +24,7 @@ from kerf.engine.explain.disruption import going_text, keeping_text
 from kerf.engine.world import World
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Name, Quoted
-from kerf.model.nodeclaim import REPLACED_BY, REPLACES
+from kerf.model.nodeclaim import DO_NOT_DISRUPT, GPUS_HEALTHY, REPLACED_BY, REPLACES
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, WHEN_EMPTY, Budget, Disruption
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.plan import Cost, NodePlacement, PlacedPod, Plan
@@ -31,7 +33,9 @@ from kerf.model.promises import Promises, written
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.testing.builders import NOON_S, a_pool
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours, pool_with
+from tests.engine.disruption.test_drift import drifted
 from tests.engine.disruption.test_pricecaps import DEAR
+from tests.engine.disruption.test_repair import broken
 
 NOTHING = Plan("cost", Cost("USD", 0, 0))
 
@@ -117,3 +121,54 @@ def test_a_replacement_waits_for_the_pods_of_the_old_node() -> None:
     going = Fates(World(held, MARKET), Plan("cost", Cost("USD", 0, 0))).going(held.nodes[0])
     assert Replaced((Name("new"),)) == going
     assert "it goes once new is up, bought for its pods" == going_text(going)
+
+
+HELD = on("a", "x", cpu=1, annotations={DO_NOT_DISRUPT: "true"})
+
+
+BAD = "its condition Ready has been bad for longer than its provider tolerates, and stays:"
+OLD = "the template of its NodePool has changed (NodePoolDrifted), and"
+PROTECTED = 'stays: pod default/x has "karpenter.sh/do-not-disrupt" annotation'
+
+
+@pytest.mark.parametrize(
+    ("pool", "nodes", "pods", "said"),
+    [
+        (
+            free_pool(),
+            [broken("a", reason=GPUS_HEALTHY)],
+            [HELD],
+            f"a GPU of it is broken (GPUsHealthy), and {PROTECTED}",
+        ),
+        (
+            pool_with(Budget("0")),
+            [broken("a")],
+            [HELD],
+            f"{BAD} the disruption budgets of NodePool pool allow no further node to go for the reason Unhealthy",
+        ),
+        (
+            free_pool(),
+            [broken("a"), broken("b")],
+            [],
+            f"{BAD} more than a fifth of NodePool pool is broken, 2 of 2 nodes",
+        ),
+        (
+            free_pool(),
+            [drifted("a")],
+            [HELD],
+            f"{OLD} {PROTECTED}",
+        ),
+        (
+            free_pool(),
+            [drifted("a")],
+            [],
+            f"{OLD} goes in its turn, once its pods have a place",
+        ),
+    ],
+    ids=["pod", "budget", "too many", "drift", "turn"],
+)
+def test_what_a_node_waits_for_that_is_to_go_anyway(pool: Any, nodes: Any, pods: Any, said: str) -> None:
+    """Before all that would keep a node which goes to save money, such as a pool that never consolidates."""
+    never = replace(pool, disruption=replace(pool.disruption, consolidate_after_s=None))
+    for each in (pool, never):
+        assert said == keeping_text(why(a_cluster([each], nodes, pods)))

@@ -248,3 +248,35 @@ def test_half_of_a_step_does_not_stand() -> None:
 
     assert ["a", "b"] == [each.node for each in command.deletions]
     assert standing(command, before, now) is None
+
+
+def a_fleet(random: Random) -> ClusterSnapshot:
+    """Some nodes, of which some have drifted, with members of three groups and single pods, in random places."""
+    names = [f"n{at}" for at in range(random.randint(3, 8))]
+    nodes = [drifted(name, since_s=at) if random.random() < 0.5 else ours(name) for at, name in enumerate(names)]
+    pods = []
+    for at in range(random.randint(2, 3 * len(names))):
+        group, least = random.choice("xyz"), random.randint(1, 4)
+        labels = {"kerf.dev/pod-group": group, "kerf.dev/pod-group-min": str(least)} if random.random() < 0.7 else {}
+        pods.append(member(random.choice(names), f"p{at}", labels=labels))
+    return a_cluster(
+        [replace(capped("0.1"), disruption=pool_with(Budget(f"{random.choice([20, 50, 100])}%")).disruption)],
+        nodes,
+        pods,
+    )
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_command_breaks_a_group_that_works(seed: int) -> None:
+    """Whatever the fleet. Of each group that has its number of members as many are left, or none."""
+    held = a_fleet(Random(seed))
+    members: dict[str, list[Pod]] = {}
+    for pod in (pod for node in held.nodes for pod in node.pods if "kerf.dev/pod-group" in pod.labels):
+        members.setdefault(pod.labels["kerf.dev/pod-group"], []).append(pod)
+    for method in (consolidation, drift, pricecaps, repacking):
+        for command in all_of(method, held):
+            gone = {each.node for each in command.deletions}
+            for pods in members.values():
+                least = max(int(pod.labels["kerf.dev/pod-group-min"]) for pod in pods)
+                left = sum(pod.node_name not in gone for pod in pods)
+                assert len(pods) < least or left == 0 or left >= least, (method.__name__, gone)
