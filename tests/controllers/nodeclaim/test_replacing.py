@@ -140,6 +140,31 @@ def test_nodes_that_wait_for_the_same_stay_all_where_one_launch_fails(cluster: C
     assert {first} <= set(going(cluster)) <= {first, second}
 
 
+def test_nodes_that_wait_for_the_same_go_together_or_not_at_all(cluster: Cluster) -> None:
+    """Another pod has come to one of the new nodes, and no third may be bought: one of the two pods has no place."""
+    cards = {"allocatable": {"cpu": 4, "memory": "16Gi", "pods": 10, "nvidia.com/gpu": 1}}
+    cluster.put(pool(limits={"nodes": "4"}))
+    for number in (1, 2):
+        cluster.running(number, node=cards)
+        cluster.put(pod(f"old-{number}", node=f"node-{number}"))
+    begin(cluster)
+    both = ("gpu-1", "gpu-2")
+    launches = [launch("launch-0", *both, pods=["default/old-1"]), launch("launch-1", *both, pods=["default/old-2"])]
+    news = exchange(cluster, plan([deletion(at, "launch-0", "launch-1") for at in (1, 2)], launches))
+    for number, name in enumerate(news, start=8):
+        held = replace(cluster.claim(name), node_name=f"node-{number}", provider_id=f"i-{number}")
+        cluster.change("NodeClaim", name, status=node_claim_status(held))
+        cluster.joined(held, f"node-{number}", **cards)
+    cluster.put(pod("another", node="node-8"))
+    for name in news:
+        comes_up(cluster, name)
+
+    why = "the node stays: other pods have taken what was bought in its place, and nothing else has room"
+    assert [(), ()] == [cluster.claim(name).replaced_by for name in both]
+    assert [why] * 4 == cluster.said("DisruptionBlocked")
+    assert [] == [name for name in going(cluster) if name in both]
+
+
 def test_a_launch_that_fails_takes_its_own_nodes_back(cluster: Cluster) -> None:
     """The node is open again and says why; what was bought beside it for it alone goes; others go on."""
     start(cluster, 2)

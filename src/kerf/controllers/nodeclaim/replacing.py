@@ -7,6 +7,7 @@ no others.
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from itertools import chain
 
 from kerf.config import Settings
 from kerf.controllers.actuator import Actuator
@@ -83,19 +84,32 @@ class Replacing:
             return DONE
         if found == Handover.NOWHERE:
             why = "the node stays: other pods have taken what was bought in its place, and nothing else has room"
-            await self._actuator.take_back(claim, why)
+            for each in self._waiting_alike(claim):
+                await self._actuator.take_back(each, why)
             return Result(then=claim.replaced_by)
         if found == Handover.COMING:
             return Result(_LOOK_S)
-        await self._actuator.end(claim)
+        for each in self._waiting_alike(claim):
+            await self._actuator.end(each)
         return DONE
 
+    def _waiting_alike(self, claim: NodeClaim) -> tuple[NodeClaim, ...]:
+        """The claims that wait for the very same ones, with itself: a group of pods may be on their nodes, which go
+        together or not at all."""
+        news = filter(None, map(self._state.claim, claim.replaced_by))
+        names = sorted({claim.name, *chain.from_iterable(new.replaces for new in news)})
+        olds = filter(None, map(self._state.claim, names))
+        return tuple(old for old in olds if not old.is_deleting and old.replaced_by == claim.replaced_by)
+
     async def _handover(self, claim: NodeClaim) -> Handover:
-        """Where the pods of the claim's node can go. On nodes that no pod has come to yet they go as planned."""
+        """Where the pods of the claim's node, and of those that wait alike, can go: the worst of these.
+
+        On nodes that no pod has come to yet they go as planned.
+        """
         news = (self._state.claim(name) for name in claim.replaced_by)
         pods = (pod for new in news if new is not None for pod in self._state.pods_on(new.node_name))
-        node = self._state.node_of(claim)
-        if node is None or not any(moves(pod) for pod in pods):
+        nodes = [self._state.node_of(each) for each in self._waiting_alike(claim)]
+        if self._state.node_of(claim) is None or not any(moves(pod) for pod in pods):
             return Handover.READY
         snapshot = self._state.snapshot(self._ports.clock.now_s())
         market = await self._book.market(snapshot)
@@ -105,7 +119,8 @@ class Replacing:
             # Of a fleet hundreds ask at once, and none of them must keep pods that wait from their plan.
             found = await self._ports.deciding.run(partial(handovers, world), is_urgent=False)
             self._found, self._kept = (snapshot.version, market, found), world.left() or self._kept
-        return found.get(node.name, Handover.READY)
+        all_found = {found.get(node.name, Handover.READY) for node in nodes if node is not None}
+        return next(each for each in (Handover.NOWHERE, Handover.COMING, Handover.READY) if each in all_found)
 
     def _is_coming(self, name: str) -> bool:
         claim = self._state.claim(name)
