@@ -8,6 +8,7 @@ with all of them in one step. A group that lacks members already has nothing to 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate
@@ -55,25 +56,34 @@ class WholeGroups:
     """The groups of one snapshot that have members on nodes. Cost: nodes, and the pods of those that have changed."""
 
     def __init__(self, snapshot: ClusterSnapshot) -> None:
-        self._on: dict[str, list[GroupHere]] = {}
-        placed = dict[GroupKey, list[tuple[str, Pod]]]()
+        self._snapshot = snapshot
+        self._placed = dict[GroupKey, list[tuple[str, Pod]]]()
         for held in snapshot.nodes:
             for key, pod in _members(held):
-                placed.setdefault(key, []).append((held.name, pod))
-        if not placed:
-            return
-        going = {node.name for node in snapshot.nodes if node.is_going}
-        ended = Counter(group_of(pod) for pod in snapshot.grouped if pod.phase == SUCCEEDED)
-        minimums = Minimums(snapshot)
-        for key in sorted(placed):
-            members = Counter(node for node, _ in placed[key])
-            least = minimums.of(key, [pod for _, pod in placed[key]])
-            needed = members.total() if isinstance(least, MinimumUnreadable) else least - ended[key]
-            if needed > 1 and len(members) > 1:
-                leaving = sum(number for node, number in members.items() if node in going)
-                group = GroupHere(key, members, needed, leaving)
-                for node in members:
-                    self._on.setdefault(node, []).append(group)
+                self._placed.setdefault(key, []).append((held.name, pod))
+        self._found: dict[GroupKey, GroupHere | None] = {}
+
+    @cached_property
+    def _minimums(self) -> Minimums:
+        return Minimums(self._snapshot)
+
+    @cached_property
+    def _ended(self) -> Counter[GroupKey | None]:
+        return Counter(group_of(pod) for pod in self._snapshot.grouped if pod.phase == SUCCEEDED)
+
+    @cached_property
+    def _going(self) -> frozenset[str]:
+        return frozenset(node.name for node in self._snapshot.nodes if node.is_going)
+
+    def _group(self, key: GroupKey) -> GroupHere | None:
+        """None for one that is whole on one node, or of which one member is of use alone."""
+        if key not in self._found:
+            members = Counter(node for node, _ in self._placed[key])
+            least = self._minimums.of(key, [pod for _, pod in self._placed[key]]) if len(members) > 1 else 0
+            needed = members.total() if isinstance(least, MinimumUnreadable) else least - self._ended[key]
+            leaving = sum(number for node, number in members.items() if node in self._going)
+            self._found[key] = GroupHere(key, members, needed, leaving) if needed > 1 else None
+        return self._found[key]
 
     @classmethod
     def of(cls, snapshot: ClusterSnapshot) -> "WholeGroups":
@@ -85,7 +95,9 @@ class WholeGroups:
 
     def on(self, node: str) -> Sequence[GroupHere]:
         """Those on the node with members elsewhere, too, by name."""
-        return self._on.get(node, ())
+        held = self._snapshot.node(node)
+        keys = sorted({key for key, _ in _members(held)}) if held is not None else ()
+        return tuple(filter(None, map(self._group, keys)))
 
     def broken_by(self, nodes: Collection[str]) -> GroupStays | None:
         """The first group, by name, that loses some members and not all when these nodes go; None for none."""
