@@ -63,6 +63,11 @@ class Substitution:
         """What is saved an hour; negative where the new nodes cost more."""
         return self.before_micro - self.after_micro
 
+    @property
+    def share_saved(self) -> float:
+        """What is saved as a share of what the old nodes cost; 0 where they cost nothing."""
+        return self.saved_micro / self.before_micro if self.before_micro else 0.0
+
     def deletions(self, reason: str, cause: Cause) -> tuple[Deletion, ...]:
         """One for each old node, in their order; each saves its own price, less what the launches cost."""
         return tuple(
