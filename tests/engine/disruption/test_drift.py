@@ -8,7 +8,17 @@ from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.drift import propose
 from kerf.engine.world import World
 from kerf.model.constraints import Requirements
-from kerf.model.nodeclaim import CONSOLIDATABLE, DO_NOT_DISRUPT, DRIFTED, TRUE, Condition
+from kerf.model.nodeclaim import (
+    CONSOLIDATABLE,
+    DO_NOT_DISRUPT,
+    DRIFTED,
+    INITIALIZED,
+    LAUNCHED,
+    READY,
+    REGISTERED,
+    TRUE,
+    Condition,
+)
 from kerf.model.nodepool import Budget, Disruption
 from kerf.model.pods import PodDisruptionBudget
 from kerf.model.snapshot import ClusterSnapshot
@@ -118,3 +128,62 @@ def test_drift_waits_for_no_quiet() -> None:
     pool = replace(free_pool(), disruption=Disruption(None, budgets=(Budget("100%"),)))
 
     assert [["a"]] == going(a_cluster([pool], [drifted("a")]))
+
+
+def starting(name: str) -> tuple[Any, Any]:
+    """A node that is there and not initialised yet."""
+    return ours(name, reached=(LAUNCHED, REGISTERED))
+
+
+def in_use(name: str) -> tuple[Any, Any]:
+    """A node whose own consolidateAfter still runs."""
+    return ours(name, reached=(LAUNCHED, REGISTERED, INITIALIZED, READY))
+
+
+def test_pods_do_not_move_to_a_node_that_has_drifted() -> None:
+    """They would move again: a node is bought, though another drifted one has room."""
+    nodes = [drifted("a", since_s=1), drifted("b", since_s=2)]
+    first = commands(a_cluster([free_pool()], nodes, [on("a", "x", cpu=1), on("b", "y", cpu=1)]))[0]
+
+    assert (["a"], 1) == ([each.node for each in first.deletions], len(first.launches))
+    assert () == first.deletions[0].moved
+
+
+def test_pods_move_to_any_node_that_stays() -> None:
+    """Also where its own consolidateAfter runs: a node that was just bought has room for the next ones."""
+    pool = replace(free_pool(), disruption=Disruption(300, budgets=(Budget("100%"),)))
+    nodes = [drifted("a"), in_use("b")]
+    first = commands(a_cluster([pool], nodes, [on("a", "x", cpu=1), on("b", "y", cpu=1)]))[0]
+
+    assert (["a"], ["b"], ()) == (
+        [each.node for each in first.deletions],
+        [place.node for place in first.deletions[0].moved],
+        first.launches,
+    )
+
+
+def test_a_node_waits_for_one_that_starts_and_has_room() -> None:
+    """Nothing is bought beside it; a node whose pods do not fit there goes meanwhile."""
+    nodes = [drifted("a", since_s=1), starting("b")]
+
+    assert [] == going(a_cluster([free_pool()], nodes, [on("a", "x", cpu=1)]))
+    assert [["c"]] == going(
+        a_cluster(
+            [free_pool()],
+            [*nodes, drifted("c", since_s=2, instance_type="m5.2xlarge")],
+            [on("a", "x", cpu=1), on("c", "y", cpu=5)],
+        )
+    )
+
+
+def test_where_only_drifted_nodes_have_room_they_take_the_pods() -> None:
+    """The pool may have no more nodes: else none of them would ever go."""
+    pool = replace(free_pool(), limits=resources(nodes=2))
+    nodes = [drifted("a", since_s=1), drifted("b", since_s=2)]
+    first = commands(a_cluster([pool], nodes, [on("a", "x", cpu=1), on("b", "y", cpu=1)]))[0]
+
+    assert (["a"], ["b"], ()) == (
+        [each.node for each in first.deletions],
+        [place.node for place in first.deletions[0].moved],
+        first.launches,
+    )

@@ -1,6 +1,6 @@
 """Where the pods of a node would go if it went: to nodes that stay, beside the pods that wait already."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from kerf.engine.defaulting import SpreadDefaults, with_default_spread
@@ -18,13 +18,16 @@ from kerf.engine.place.trial import Trial, placed_pod
 from kerf.engine.place.volumes import Volumes
 from kerf.engine.world import World
 from kerf.model.causes import Cause
-from kerf.model.nodeclaim import CONSOLIDATABLE
+from kerf.model.nodeclaim import CONSOLIDATABLE, DRIFTED
 from kerf.model.plan import NodePlacement
 from kerf.model.pods import Pod
 from kerf.model.rejections import workload_of
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
 _NEEDS, _MOVED = "needs", "moved"
+
+Receives = Callable[[ClusterNode, ClusterSnapshot], bool]
+"""Says which nodes of a snapshot pods may be moved to."""
 
 
 class Relocation:
@@ -204,12 +207,19 @@ def relocation(world: World, candidate: Candidate) -> tuple[NodePlacement, ...] 
     return Relocation(world).of(candidate)
 
 
-def still_fit(found: Iterable[NodePlacement], pods: Iterable[Pod], before: ClusterSnapshot, present: World) -> bool:
+def still_fit(
+    found: Iterable[NodePlacement],
+    pods: Iterable[Pod],
+    before: ClusterSnapshot,
+    present: World,
+    receives: Receives | None = None,
+) -> bool:
     """Whether the pods of a node still find the places that were found for them: each of them on the node named there.
 
-    A node that is the same object as before has not changed and is not asked. Pods that began to wait since then count
-    for nothing: some do on a large cluster, always, and the next pass finds them a place. Cost: the pods, and the pods
-    on nodes that have changed.
+    `receives` says which nodes pods may be moved to, `may_receive` where nothing is given. A node that is the same
+    object as before has not changed and is not asked. Pods that began to wait since then count for nothing: some do on
+    a large cluster, always, and the next pass finds them a place. Cost: the pods, and the pods on nodes that have
+    changed.
     """
     snapshot = present.snapshot
     places = {placement.pod.pod: placement.node for placement in found}
@@ -218,7 +228,7 @@ def still_fit(found: Iterable[NodePlacement], pods: Iterable[Pod], before: Clust
     for pod in pods:
         homes.add(pod.node_name)
         node = snapshot.node(places.get(pod.key, ""))
-        if node is None or not may_receive(node, snapshot):
+        if node is None or not (receives or may_receive)(node, snapshot):
             return False
         if node is not before.node(node.name):
             planned.setdefault(node.name, []).append(pod)
@@ -248,12 +258,32 @@ def may_receive(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
 
     A node whose own consolidateAfter still runs (an empty one, say) may be the next to go: then no pod need move.
     """
-    if node.node is None or not node.is_initialized or node.is_deleting:
+    if not stays(node, snapshot):
         return False
     if node.claim is None or node.claim.is_true(CONSOLIDATABLE):
         return True
     pool = snapshot.pool(node.claim.node_pool)
     return pool is None or pool.disruption.consolidate_after_s is None
+
+
+def stays(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
+    """Whether the node is up and does not go yet: pods of one that has to go may be moved to it."""
+    return node.node is not None and node.is_initialized and not node.is_deleting
+
+
+def lasts(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
+    """The same, where the node has not drifted itself: pods that move there need not move again for that."""
+    return stays(node, snapshot) and not has_drifted(node)
+
+
+def comes_to_last(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
+    """The same of a node that is up or starts."""
+    return not node.is_deleting and not has_drifted(node)
+
+
+def has_drifted(node: ClusterNode) -> bool:
+    """Whether the node is not what its pool or its NodeClass says now."""
+    return node.claim is not None and node.claim.is_true(DRIFTED)
 
 
 def moved(pods: Iterable[Pod], volumes: Volumes, defaults: SpreadDefaults) -> list[Pod] | None:

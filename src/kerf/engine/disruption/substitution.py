@@ -13,7 +13,7 @@ from kerf.engine.decide import decide
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import TakesPods
 from kerf.engine.disruption.disturbance import start_s
-from kerf.engine.disruption.relocation import may_receive
+from kerf.engine.disruption.relocation import Receives, may_receive
 from kerf.engine.leaving import with_leaving
 from kerf.engine.place.shapes import Kinds, Readings
 from kerf.engine.supply.pricing import present_price
@@ -81,10 +81,10 @@ class Substitution:
 
 
 class Substitutes:
-    """Of one snapshot."""
+    """Of one snapshot; `receives` says which nodes take pods of those that go."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, world: World, receives: Receives = may_receive) -> None:
+        self._world, self._receives = world, receives
         self._options = replace(world.options, with_bound=False)
 
     @cached_property
@@ -106,7 +106,7 @@ class Substitutes:
             return None
         made = decide(world, self._options)
         placed = {each.pod.pod: each for each in made.placements if each.pod.pod in keys}
-        closed = {node.name for node in self._base.nodes if not may_receive(node, self._base)}
+        closed = {node.name for node in self._base.nodes if not self._receives(node, self._base)}
         if made.relabels or made.evictions or any(each.node in closed for each in placed.values()):
             return None
         launches = [launch for launch in made.launches if any(each.pod in keys for each in launch.pods)]
@@ -161,10 +161,10 @@ class Substitutes:
         return max(prices, default=_UNKNOWN)
 
     def _without(self, marked: set[str]) -> World:
-        """The world in which these nodes go, and nodes that may go themselves take no pods of theirs."""
+        """The world in which these nodes go, and only those that receive pods take theirs."""
         base = self._base
         nodes = tuple(
-            _going(node) if node.name in marked else node if may_receive(node, base) else _closed(node)
+            _going(node) if node.name in marked else node if self._receives(node, base) else _closed(node)
             for node in base.nodes
         )
         return self._world.of(replace(base, nodes=nodes)).with_leaving()
@@ -196,7 +196,7 @@ class Substitutes:
 
     def _takes(self, node: str, snapshot: ClusterSnapshot) -> bool:
         held = snapshot.node(node)
-        return held is not None and may_receive(held, snapshot)
+        return held is not None and self._receives(held, snapshot)
 
 
 class _Moves:
