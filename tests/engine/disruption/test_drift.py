@@ -22,7 +22,7 @@ from kerf.model.nodeclaim import (
 from kerf.model.nodepool import Budget, Disruption
 from kerf.model.pods import PodDisruptionBudget
 from kerf.model.snapshot import ClusterSnapshot
-from kerf.testing.builders import resources
+from kerf.testing.builders import a_pod, resources
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_go, on, ours, pool_with
 
 
@@ -187,3 +187,12 @@ def test_where_only_drifted_nodes_have_room_they_take_the_pods() -> None:
         [place.node for place in first.deletions[0].moved],
         first.launches,
     )
+
+
+def test_a_pod_that_waits_for_room_on_the_node_finds_another_place() -> None:
+    """The plan has put it there; the node goes all the same, and only its own pods are moved."""
+    nodes = [drifted("a"), in_use("b")]
+    pods = [on("a", "x", cpu=1), on("b", "y", cpu=1), a_pod("waits", cpu=1)]
+    first = commands(a_cluster([free_pool()], nodes, pods))[0]
+
+    assert ["default/x"] == [place.pod.pod for place in first.deletions[0].moved]

@@ -100,7 +100,9 @@ class Substitutes:
         """
         marked = {each.node.name for each in victims}
         world = self._without(marked)
-        keys = {pod.key for pod in world.snapshot.pending if world.snapshot.leaving.get(pod.key) in marked}
+        # Not those that wait and have a place there now: they find another.
+        own = {pod.key for each in victims for pod in each.pods}
+        keys = {pod.key for pod in world.snapshot.pending if world.snapshot.leaving.get(pod.key) in marked} & own
         if must_save and any(pod.key not in keys for each in victims for pod in each.pods):
             # Of some pods no plan is made beforehand: they are not moved to save money.
             return None
