@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from kerf.engine.defaulting import SpreadDefaults, with_default_spread
+from kerf.engine.disruption.budgets import Census
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.courses import Course, Rooms
 from kerf.engine.gangs import gangs
@@ -19,6 +20,7 @@ from kerf.engine.place.volumes import Volumes
 from kerf.engine.world import World
 from kerf.model.causes import Cause
 from kerf.model.nodeclaim import CONSOLIDATABLE, DRIFTED
+from kerf.model.nodepool import DRIFTED as REASON_DRIFTED
 from kerf.model.plan import NodePlacement
 from kerf.model.pods import Pod
 from kerf.model.rejections import workload_of
@@ -256,9 +258,10 @@ def _left(trial: Trial, node: str, shapes: Iterable[Shape]) -> bool:
 def may_receive(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
     """Whether pods may be moved to the node: it must stay.
 
-    A node whose own consolidateAfter still runs (an empty one, say) may be the next to go: then no pod need move.
+    A node whose own consolidateAfter still runs (an empty one, say) may be the next to go: then no pod need move. One
+    that has drifted goes as soon as its pool's budgets allow it; where they allow none it is as any other.
     """
-    if not stays(node, snapshot):
+    if not stays(node, snapshot) or (has_drifted(node) and _goes_for_drift(node, snapshot)):
         return False
     if node.claim is None or node.claim.is_true(CONSOLIDATABLE):
         return True
@@ -284,6 +287,11 @@ def comes_to_last(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
 def has_drifted(node: ClusterNode) -> bool:
     """Whether the node is not what its pool or its NodeClass says now."""
     return node.claim is not None and node.claim.is_true(DRIFTED)
+
+
+def _goes_for_drift(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
+    pool = snapshot.pool(node.claim.node_pool) if node.claim is not None else None
+    return pool is not None and Census.of(snapshot).lets_go(pool, REASON_DRIFTED)
 
 
 def moved(pods: Iterable[Pod], volumes: Volumes, defaults: SpreadDefaults) -> list[Pod] | None:
