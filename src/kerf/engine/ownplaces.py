@@ -1,7 +1,7 @@
 """Pods keep the nodes that were bought for them where a plan puts an equal pod there, and buys for them.
 
-Which of equal pods goes where is all the same to a plan. But a claim that starts names the pods it was bought for: were
-another one bought for these, two nodes would come for one pod, as far as anybody can see.
+Which of equal pods goes where is all the same to a plan. But a claim that starts names the pods it was bought for. If
+another node is bought for the same pods, the claims promise two nodes to one pod.
 """
 
 from collections.abc import Mapping
