@@ -1,6 +1,6 @@
 """Where the pods of a node would go if it went: to nodes that stay, beside the pods that wait already."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kerf.engine.defaulting import SpreadDefaults, with_default_spread
@@ -19,10 +19,11 @@ from kerf.engine.place.trial import Trial, placed_pod
 from kerf.engine.place.volumes import Volumes
 from kerf.engine.world import World
 from kerf.model.causes import Cause
-from kerf.model.nodeclaim import CONSOLIDATABLE, DRIFTED
+from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, DRIFTED
 from kerf.model.nodepool import DRIFTED as REASON_DRIFTED
 from kerf.model.plan import NodePlacement
 from kerf.model.pods import Pod
+from kerf.model.promises import read
 from kerf.model.rejections import workload_of
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
@@ -43,10 +44,11 @@ class Relocation:
         unmovable_now = unmovable(world.snapshot)
         world = world.with_leaving()
         defaults = SpreadDefaults(world.snapshot, world.options.default_spread)
-        snapshot = with_default_spread(world.snapshot, world.options.default_spread)
+        snapshot, counted = _with_promised(with_default_spread(world.snapshot, world.options.default_spread))
         staying = replace(snapshot, nodes=tuple(node for node in snapshot.nodes if may_receive(node, snapshot)))
         # Pods on the others count for spread and affinity.
-        leaving = frozenset(node.name for node in snapshot.nodes) - {node.name for node in staying.nodes}
+        leaving = frozenset(node.name for node in snapshot.nodes) - {node.name for node in staying.nodes} - counted
+        self._counted = counted
         self._trial = Trial(snapshot, world.market, leaving, world.volumes, lambda: world.supply.domains)
         self._readings = Readings.of(snapshot)
         self._numbers = {spot.cluster_node.name: number for number, spot in enumerate(self._trial.spots)}
@@ -103,6 +105,12 @@ class Relocation:
             for pod, (_, number, placed) in zip(shape.pods, taken, strict=True):
                 name = self._trial.spots[number].cluster_node.name
                 places[pod.key] = NodePlacement(placed_pod(pod, placed), name)
+        return self._in_order(places)
+
+    def _in_order(self, places: Mapping[str, NodePlacement]) -> tuple[NodePlacement, ...] | None:
+        """The places by name of the pod; None where a pod that tolerates all would go to a node that only counts."""
+        if any(place.node in self._counted for place in places.values()):
+            return None
         return tuple(places[key] for key in sorted(places))
 
     def _moving(self, candidate: Candidate) -> tuple[Shape, ...] | None:
@@ -170,7 +178,7 @@ class Relocation:
                 break
             places.update(placed)
         trial.undo_to(mark)
-        return tuple(places[key] for key in sorted(places)) if places else None
+        return self._in_order(places) if places else None
 
     def _without(self, closed: int) -> Rooms:
         """The rooms that differ where the pods that wait do not go to the spot."""
@@ -194,6 +202,32 @@ class Relocation:
         if shape.identity not in self._known_kinds:
             self._known_kinds[shape.identity] = self._kinds.of(shape.pod)
         return self._known_kinds[shape.identity]
+
+
+def _with_promised(snapshot: ClusterSnapshot) -> tuple[ClusterSnapshot, frozenset[str]]:
+    """The snapshot in which pods that wait for a node that starts, and go by other pods, are there; and those nodes, by
+    name, which take no others.
+
+    Else the pods of a node would move as if there were no others to come, and those that wait could not come to their
+    nodes any more. Cost: the promises of nodes that start, and the pods that wait.
+    """
+    starting = (node for node in snapshot.nodes if not node.is_initialized and not node.is_deleting)
+    homes = {key: each.name for each in starting if each.claim for key in read(each.claim.annotations).pods}
+    coming: dict[str, list[Pod]] = {}
+    left = list[Pod]()
+    for pod in snapshot.pending if homes else ():
+        home = homes.get(pod.key) if pod.spec.has_relations else None
+        if home is None:
+            left.append(pod)
+        else:
+            coming.setdefault(home, []).append(replace(pod, node_name=home))
+    if not coming:
+        return snapshot, frozenset()
+    nodes = (
+        closed(replace(node, pods=(*node.pods, *coming[node.name]))) if node.name in coming else node
+        for node in snapshot.nodes
+    )
+    return replace(snapshot, nodes=tuple(nodes), pending=tuple(left)), frozenset(coming)
 
 
 def _needs(candidate: Candidate) -> SummedRequests:
@@ -267,6 +301,14 @@ def may_receive(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
         return True
     pool = snapshot.pool(node.claim.node_pool)
     return pool is None or pool.disruption.consolidate_after_s is None
+
+
+def closed(node: ClusterNode) -> ClusterNode:
+    """The node as one that takes no pods; those on it still count."""
+    held, claim = node.node, node.claim
+    if held is not None:
+        return replace(node, node=replace(held, taints=(*held.taints, DISRUPTED_TAINT)))
+    return node if claim is None else replace(node, claim=replace(claim, taints=(*claim.taints, DISRUPTED_TAINT)))
 
 
 def stays(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:

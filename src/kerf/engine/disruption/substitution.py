@@ -13,7 +13,7 @@ from kerf.engine.decide import decide
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import TakesPods
 from kerf.engine.disruption.disturbance import start_s
-from kerf.engine.disruption.relocation import Receives, may_receive
+from kerf.engine.disruption.relocation import Receives, closed, may_receive
 from kerf.engine.leaving import with_leaving
 from kerf.engine.place.shapes import Kinds, Readings
 from kerf.engine.supply.pricing import present_price
@@ -21,7 +21,7 @@ from kerf.engine.world import World
 from kerf.model.causes import Cause, Name
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.instancetypes import SPOT
-from kerf.model.nodeclaim import DISRUPTED_TAINT, REPLACED_BY
+from kerf.model.nodeclaim import REPLACED_BY
 from kerf.model.plan import REPLAY, Deletion, Launch, NodePlacement, PlacedPod
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
@@ -108,8 +108,8 @@ class Substitutes:
             return None
         made = decide(world, self._options)
         placed = {each.pod.pod: each for each in made.placements if each.pod.pod in keys}
-        closed = {node.name for node in self._base.nodes if not self._receives(node, self._base)}
-        if made.relabels or made.evictions or any(each.node in closed for each in placed.values()):
+        refused = {node.name for node in self._base.nodes if not self._receives(node, self._base)}
+        if made.relabels or made.evictions or any(each.node in refused for each in placed.values()):
             return None
         launches = [launch for launch in made.launches if any(each.pod in keys for each in launch.pods)]
         bought = {each.pod for launch in launches for each in launch.pods if each.pod in keys}
@@ -166,7 +166,7 @@ class Substitutes:
         """The world in which these nodes go, and only those that receive pods take theirs."""
         base = self._base
         nodes = tuple(
-            _going(node) if node.name in marked else node if self._receives(node, base) else _closed(node)
+            _going(node) if node.name in marked else node if self._receives(node, base) else closed(node)
             for node in base.nodes
         )
         return self._world.of(replace(base, nodes=nodes)).with_leaving()
@@ -290,14 +290,6 @@ def _going(node: ClusterNode) -> ClusterNode:
     claim = node.claim
     assert claim is not None
     return replace(node, claim=replace(claim, annotations={**claim.annotations, REPLACED_BY: ""}))
-
-
-def _closed(node: ClusterNode) -> ClusterNode:
-    """The node as one that takes no pods; those on it still count."""
-    held, claim = node.node, node.claim
-    if held is not None:
-        return replace(node, node=replace(held, taints=(*held.taints, DISRUPTED_TAINT)))
-    return node if claim is None else replace(node, claim=replace(claim, taints=(*claim.taints, DISRUPTED_TAINT)))
 
 
 def _capacity_type(node: ClusterNode) -> str:
