@@ -73,6 +73,18 @@ def test_several_nodes_may_come_in_the_place_of_one() -> None:
     assert {"m5.2xlarge"} == {each.offering.instance_type for each in first.launches}
 
 
+def test_a_step_that_needs_several_nodes_of_a_type_on_trial_takes_another_type() -> None:
+    """One node of such a type is launched at a time, and the step is taken whole."""
+    size = {"cpu": 16, "memory": "64Gi", "pods": 58}
+    big = drifted("big", instance_type="m4.4xlarge", allocatable=size)
+    snapshot = a_cluster([free_pool()], [big], [on("big", f"p{number}", cpu=3) for number in range(4)])
+    usual, trial = MARKET, replace(MARKET, probed=frozenset({("pool", "m5.2xlarge")}))
+    first, other = (next(propose(World(snapshot, each), may_go(snapshot))) for each in (usual, trial))
+
+    assert ["m5.2xlarge"] * 2 == [each.offering.instance_type for each in first.launches]
+    assert ["m5.xlarge"] * 4 == [each.offering.instance_type for each in other.launches]
+
+
 def test_a_node_whose_pods_find_no_place_lets_the_next_go() -> None:
     """A pod that asks for more than any type has."""
     size = {"cpu": 64, "memory": "256Gi", "pods": 58}

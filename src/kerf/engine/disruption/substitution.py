@@ -4,12 +4,14 @@ The planner itself is asked, in the world as it will be while the new nodes star
 still count against the limits of their pools, and their pods wait. So what is found here is what the next plans find.
 """
 
+import math
 from collections import Counter, deque
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kerf.engine.decide import decide
+from kerf.engine.decision import Decision
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import TakesPods
 from kerf.engine.disruption.disturbance import start_s
@@ -21,6 +23,7 @@ from kerf.engine.world import World
 from kerf.model.causes import Cause, Name
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.instancetypes import SPOT
+from kerf.model.market import BackOff, TriedAlone
 from kerf.model.nodeclaim import REPLACED_BY
 from kerf.model.plan import REPLAY, Deletion, Launch, NodePlacement, PlacedPod
 from kerf.model.pods import Pod
@@ -106,7 +109,7 @@ class Substitutes:
         if must_save and any(pod.key not in keys for each in victims for pod in each.pods):
             # Of some pods no plan is made beforehand: they are not moved to save money.
             return None
-        made = decide(world, self._options)
+        made = self._decided(world, keys)
         placed = {each.pod.pod: each for each in made.placements if each.pod.pod in keys}
         refused = {node.name for node in self._base.nodes if not self._receives(node, self._base)}
         if made.relabels or made.evictions or any(each.node in refused for each in placed.values()):
@@ -126,6 +129,24 @@ class Substitutes:
                 return None
             moves.launches = list(saving)
         return moves.assigned(prices)
+
+    def _decided(self, world: World, keys: Container[str]) -> Decision:
+        """What the planner decides; without types of which one node is launched at a time, where the pods need more.
+
+        A step is taken whole or not at all: it would wait until one of these types has come up for others.
+        """
+        made = decide(world, self._options)
+        late = [
+            each.cause
+            for each in made.refusals
+            if isinstance(each.cause, TriedAlone) and any(pod.key in keys for pod in each.pods)
+        ]
+        if not late:
+            return made
+        market = world.market
+        held_back = tuple(BackOff(str(each.pool), str(each.instance_type), math.inf) for each in late)
+        market = replace(market, back_offs=(*market.back_offs, *held_back))
+        return decide(replace(world, market=market, known=None), self._options)
 
     def _saving(self, found: Substitution) -> Sequence[Launch] | None:
         """The launches without alternatives that would cost more than is saved; None where nothing is saved."""
