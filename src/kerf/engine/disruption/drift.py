@@ -12,7 +12,8 @@ from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import Blocked, Drifts
 from kerf.engine.disruption.command import Command, deleting, replacing
-from kerf.engine.disruption.substitution import Substitutes
+from kerf.engine.disruption.relocation import comes_to_last, lasts, stays
+from kerf.engine.disruption.substitution import Substitutes, Substitution
 from kerf.engine.disruption.wholegroups import WholeGroups
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
@@ -32,19 +33,22 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     if gone:
         yield deleting(world, tuple(_deletion(each, world) for each in gone))
         return
-    substitutes, groups = Substitutes(world), WholeGroups.of(world.snapshot)
-    tried, known = list[tuple[Candidate, ...]](), {each.node.name: each for each in drifted}
+    for step, found in _found(world, _steps(world, drifted, allowance)):
+        together = found if len(step) == 1 else found.as_one()
+        yield replacing(world, together.deletions(DRIFTED, Drifts(Name(step[0].drift))), together.launches)
+
+
+def _steps(world: World, drifted: Sequence[Candidate], allowance: Allowance) -> list[tuple[Candidate, ...]]:
+    """The first nodes for which a place is looked for, each with those that have to go together with it."""
+    groups, known = WholeGroups.of(world.snapshot), {each.node.name: each for each in drifted}
+    steps: list[tuple[Candidate, ...]] = []
     for candidate in drifted:
-        chosen = groups.together(candidate, known, allowance).candidates
-        if not chosen or chosen in tried:
-            continue
-        if len(tried) == _MOST_TRIED:
-            return
-        tried.append(chosen)
-        found = substitutes.of(chosen)
-        if found is not None:
-            together = found if len(chosen) == 1 else found.as_one()
-            yield replacing(world, together.deletions(DRIFTED, Drifts(Name(candidate.drift))), together.launches)
+        step = groups.together(candidate, known, allowance).candidates
+        if step and step not in steps:
+            steps.append(step)
+        if len(steps) == _MOST_TRIED:
+            break
+    return steps
 
 
 def waiting(world: World, candidates: Sequence[Candidate]) -> tuple[Blocked, ...]:
@@ -63,6 +67,33 @@ def waiting(world: World, candidates: Sequence[Candidate]) -> tuple[Blocked, ...
 
 def _has_drifted(candidate: Candidate) -> bool:
     return bool(candidate.drift) and candidate.pool.replicas is None
+
+
+def _found(
+    world: World, steps: Sequence[tuple[Candidate, ...]]
+) -> Iterator[tuple[tuple[Candidate, ...], Substitution]]:
+    """What holds the pods of each: nodes that have not drifted, then nodes to buy; others only where neither does.
+
+    A pod that moved to a node that has drifted would move again. One waits where nodes that start will do instead.
+    """
+    lasting, coming = Substitutes(world, lasts), Substitutes(world, comes_to_last)
+    are_coming = any(not node.is_initialized and comes_to_last(node, world.snapshot) for node in world.snapshot.nodes)
+    left = []
+    for each in steps:
+        found = lasting.of(each)
+        if are_coming and (found is None or found.launches):
+            awaited = coming.of(each)
+            if awaited is not None and (found is None or awaited.after_micro < found.after_micro):
+                continue
+        if found is None:
+            left.append(each)
+        else:
+            yield each, found
+    staying = Substitutes(world, stays)
+    for each in left:
+        found = staying.of(each)
+        if found is not None:
+            yield each, found
 
 
 def may_go(candidate: Candidate, allowance: Allowance) -> bool:
