@@ -32,7 +32,7 @@ _WASTED = 50
 _HOUR_S = 3600
 _MOST_ALONE = 10
 """Nodes that are tried one by one where no more of them save anything together."""
-_SETTLES_S = 1_200.0
+_SETTLES_S = 7_200.0
 """So long a node that was bought in the place of others is left alone."""
 _MOST_WORK, _FEWEST_TRIES = 20_000, 3
 """Nodes and pods looked at in one pass, over all tries; and so many tries on any fleet."""
