@@ -1,7 +1,8 @@
 """Static pools have no more nodes than `spec.replicas` states: surplus ones go, whatever budgets say, as in Karpenter.
 
-First claims without a node, then empty nodes, then those whose pods are disturbed least; one with a pod that may not be
-disrupted last. What is missing is bought with the next plan (`engine.buy.floors`).
+First those that have drifted, which would be replaced anyway. Among equals claims without a node come first, then empty
+nodes, then those whose pods are disturbed least, then the older ones; one with a pod that may not be disrupted is the
+last of all. What is missing is bought with the next plan (`engine.buy.floors`).
 """
 
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from kerf.engine.buy.floors import stays
 from kerf.engine.disruption.disturbance import of_node
 from kerf.engine.leaving import moves
 from kerf.model.eviction import is_protected
-from kerf.model.nodeclaim import DISRUPTION_REASON, LAUNCHED, TRUE, Condition, NodeClaim
+from kerf.model.nodeclaim import DISRUPTION_REASON, DRIFTED, LAUNCHED, TRUE, Condition, NodeClaim
 from kerf.model.nodepool import SCALED_DOWN, NodePool
 from kerf.model.snapshot import Deleted, Event, Synced, Watched
 from kerf.state import ClusterState
@@ -51,7 +52,8 @@ class StaticPools:
             await self._actuator.end(await self._ports.writer.update_node_claim_status(claim.with_condition(reason)))
         return DONE
 
-    def _order(self, claim: NodeClaim) -> tuple[bool, bool, bool, int, str]:
+    def _order(self, claim: NodeClaim) -> tuple[bool, bool, bool, bool, int, float, str]:
         pods = [pod for pod in self._state.pods_on(claim.node_name) if moves(pod)] if claim.node_name else []
         is_kept = any(is_protected(pod, self._ports.clock.now_s()) for pod in pods)
-        return (claim.is_true(LAUNCHED), bool(pods), is_kept, of_node(pods), claim.name)
+        has_node, stays_on = claim.is_true(LAUNCHED), not claim.is_true(DRIFTED)
+        return (is_kept, stays_on, has_node, bool(pods), of_node(pods), claim.created_s, claim.name)

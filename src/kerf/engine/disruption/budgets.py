@@ -58,16 +58,23 @@ class Census:
         The least of the active budgets, percentages of initialised nodes rounded up, less nodes that go or are not
         ready; and no more than the pool's floor (`kerf.dev/min-nodes`) leaves.
         """
-        counts = [
-            _of(budget, self._up[pool.name])
-            for budget in pool.disruption.budgets
-            if (not budget.reasons or reason in budget.reasons) and _is_active(budget, self._now_s)
-        ]
+        counts = self._counts(pool, reason)
         # A broken node is not ready, as a rule, and must not be what keeps it from its own repair.
         going = self._leaving[pool.name] if reason == UNHEALTHY else self._going[pool.name]
         by_budgets = [max(0, min(counts) - going)] if counts else []
         spare = self.spare(pool)
         return min([*by_budgets, *([] if spare is None else [spare])], default=None)
+
+    def lets_go(self, pool: NodePool, reason: str) -> bool:
+        """Whether the active budgets let any node of the pool go for a reason, now or once others have gone."""
+        return min(self._counts(pool, reason), default=1) > 0
+
+    def _counts(self, pool: NodePool, reason: str) -> list[int]:
+        return [
+            _of(budget, self._up[pool.name])
+            for budget in pool.disruption.budgets
+            if (not budget.reasons or reason in budget.reasons) and _is_active(budget, self._now_s)
+        ]
 
     def spare(self, pool: NodePool) -> int | None:
         """How many nodes the pool has beyond its floor; None where it states none.
