@@ -101,6 +101,10 @@ class Outcome:
         self._counted = len(self.bought)
         return self._bought_for
 
+    @bought_for.setter
+    def bought_for(self, keys: set[str]) -> None:
+        self._bought_for, self._counted = keys, len(self.bought)
+
     def left_over(self, shapes: tuple[Shape, ...], purchase: Purchase, trial: Trial, ledger: Ledger) -> list[Refusal]:
         """One refusal for each shape of which a purchase left pods over, with `trial` and `ledger` as evidence."""
         if not any(purchase.left):
