@@ -3,12 +3,13 @@
 from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 
 from kerf.engine.admitting import admitted, not_admitted
 from kerf.engine.buy.bound import proven
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.floors import floor_launches
-from kerf.engine.buy.following import Bought, runs
+from kerf.engine.buy.following import runs
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.packing import cheapest_nodes
 from kerf.engine.buy.relabelling import Relabelling, relabelled
@@ -46,6 +47,7 @@ from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.volumecauses import ClaimInUse
 from kerf.sharing.family import Family
 
+_NAMESPACE = attrgetter("namespace")
 _MOST_PASSED_OVER = 3
 """How often pods without a place make way for others that want the claims they would have alone."""
 
@@ -83,13 +85,19 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
         everyone=chosen.everyone,
         notes=made.notes,
         dropped={key: dropped for key, dropped in made.dropped.items() if made.holds(key)},
-        pending=tuple([pod for pod in made.waiting.pods if VIRTUAL not in pod.namespace]),
+        pending=_real(made.waiting.pods),
         work=sum(work),
     )
     decision = _priced(decision, made)
     if options.with_bound:
         decision = bounded(decision)
     return replace(decision, kept=world.left())
+
+
+def _real(pods: Sequence[Pod]) -> tuple[Pod, ...]:
+    """Those of the pods that exist: often all of them, which their namespaces say."""
+    are_virtual = any(VIRTUAL in namespace for namespace in set(map(_NAMESPACE, pods)))
+    return tuple([pod for pod in pods if VIRTUAL not in pod.namespace] if are_virtual else pods)
 
 
 def _budgets(options: Options) -> tuple[str, ...]:
@@ -282,7 +290,9 @@ def bounded(decision: Decision) -> Decision:
     node takes even as it is before the plan.
     """
     world = decision.world
-    shapes = _sole(decision.bought)
+    # Of nodes that are bought of one load those of one shape are equal.
+    bought = list(runs(decision.bought))
+    shapes = _grouped(bought)
     if decision.placements:
         shapes = _unserved(decision, shapes)
         if not shapes:
@@ -290,8 +300,7 @@ def bounded(decision: Decision) -> Decision:
     bound: LowerBound | None = LowerBound(0, 0)
     if world.market.types and shapes:
         bound = proven(shapes, world.supply.available, world.holding)
-        specs = {id(pod.spec): pod.spec for node in decision.bought for pod in node.pods}
-        if bound is not None and any(spec.has_relations for spec in specs.values()):
+        if bound is not None and any(pods[0].spec.has_relations for _, pods in bought):
             bound = replace(bound, ignored=(Ignored.OTHER_PODS, *bound.ignored))
     return replace(decision, cost=replace(decision.cost, bound=bound))
 
@@ -313,14 +322,6 @@ def _unserved(decision: Decision, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
             found.append(shape)
         trial.undo_to(mark)
     return tuple(found)
-
-
-def _sole(bought: Iterable[Bought]) -> tuple[Shape, ...]:
-    """The pods as they would be on nodes of their own.
-
-    Of nodes that are bought of one load those of one shape are equal. Cost: nodes.
-    """
-    return _grouped(runs(bought))
 
 
 def alone(pods: Iterable[Pod]) -> tuple[Shape, ...]:

@@ -6,6 +6,7 @@ go to any node but those that were refused. Of a workload one pod is tried at a 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from kerf.engine.decision import Refusal
 from kerf.engine.place.shapes import queue_order
@@ -24,6 +25,7 @@ from kerf.model.rejections import (
 )
 from kerf.model.snapshot import ClusterSnapshot
 
+_ANNOTATIONS = attrgetter("annotations")
 _UNMOVABLE = "unmovable"
 
 
@@ -34,7 +36,7 @@ def heeded(pods: Iterable[Pod], snapshot: ClusterSnapshot) -> tuple[tuple[Refusa
     """
     generations = {pool.name: pool.generation for pool in snapshot.node_pools}
     pods = list(pods)
-    if not any(REJECTED in pod.annotations for pod in pods):
+    if not any(REJECTED in noted for noted in filter(None, map(_ANNOTATIONS, pods))):
         return (), pods
     in_vain = _in_vain(pods, generations, snapshot.taken_at_s)
     refusals: list[Refusal] = []

@@ -8,7 +8,7 @@ from kerf.engine.place.volumes import Volumes, claims_of, may_ask
 from kerf.model.causes import Cause
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Stage
-from kerf.model.pods import Pod
+from kerf.model.pods import Pod, specs_of
 from kerf.model.runtimeclasses import RuntimeClassConflict, RuntimeClassMissing
 from kerf.model.volumecauses import ClaimOverQuota
 
@@ -28,8 +28,7 @@ def mounted(
     """
     refused: dict[tuple[Stage, Cause], list[Pod]] = {}
     planned, pods = list[Pod](), list(pods)
-    specs = {id(pod.spec): pod.spec for pod in pods}
-    if not missing and not any(map(may_ask, specs.values())):
+    if not missing and not any(map(may_ask, specs_of(pods).values())):
         return (), pods
     for pod in pods:
         if pod.invalid is not None or pod.spec.scheduling_gates:

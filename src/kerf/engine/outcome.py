@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from kerf.engine.admitting import NotAdmitted
 from kerf.engine.buy.filling import Purchase
@@ -20,6 +21,7 @@ from kerf.model.gpu import DeviceState
 from kerf.model.plan import Launch, Repartition
 from kerf.model.preferences import Preference
 
+_KEY = attrgetter("key")
 _LOOKS_OF_A_SHAPE, _NODES_OF_A_LOOK, _TYPES_OF_A_LOOK, _CELLS_OF_A_LOOK = 4, 5, 8, 32
 """Looks at a pod in the time that a shape costs beside its pods; nodes that are made ready, types that are asked, and
 cells that are asked for one pod, in the time of one."""
@@ -49,13 +51,15 @@ class Outcome:
     launches: tuple[Launch, ...] = ()
     bought: tuple[Bought, ...] = ()
     notes: tuple[Cause, ...] = ()
-    bought_for: set[str] = field(default_factory=set)
     refusals: tuple[Refusal, ...] = ()
     forms: Forms = field(default_factory=Forms)
     dropped: dict[str, tuple[Preference, ...]] = field(default_factory=dict)
     looks: int = 0
     """How often a cell was asked for a pod that goes by others."""
     before: Ledger = field(init=False)
+    _bought_for: set[str] = field(init=False, default_factory=set)
+    _counted: int = field(init=False, default=0)
+    """Of how many nodes that are bought the pods are among these."""
 
     def __post_init__(self) -> None:
         self.before = self.ledger.copy()
@@ -88,6 +92,18 @@ class Outcome:
     def holds(self, key: str) -> bool:
         """Whether the pod has a place."""
         return key in self.places.found or key in self.bought_for
+
+    @property
+    def bought_for(self) -> set[str]:
+        """The keys of the pods that nodes are bought for; most plans are not asked for them."""
+        for node in self.bought[self._counted :]:
+            self._bought_for.update(map(_KEY, node.pods))
+        self._counted = len(self.bought)
+        return self._bought_for
+
+    @bought_for.setter
+    def bought_for(self, keys: set[str]) -> None:
+        self._bought_for, self._counted = keys, len(self.bought)
 
     def left_over(self, shapes: tuple[Shape, ...], purchase: Purchase, trial: Trial, ledger: Ledger) -> list[Refusal]:
         """One refusal for each shape of which a purchase left pods over, with `trial` and `ledger` as evidence."""

@@ -32,7 +32,7 @@ def keep_own_places(made: Outcome) -> None:
         for key in spot.planned
         if not is_virtual(key)
     }
-    swapped = _swapped(made, homes) if homes.keys() & made.bought_for else {}
+    swapped = _swapped(made, homes) if homes and homes.keys() & made.bought_for else {}
     if not swapped:
         return
     pods = {pod.key: pod for pod in made.waiting.pods if pod.key in swapped}

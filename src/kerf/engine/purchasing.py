@@ -128,7 +128,6 @@ def purchase(options: Options, made: Outcome, changed: frozenset[str] = frozense
         launches = _with_what_keeps_off(found, left, joinable, made.trial) if joinable else found.launches
         made.launches, made.bought = (*made.launches, *launches), (*made.bought, *found.bought)
         made.ledger, made.notes = found.limits, (*made.notes, *found.notes)
-        made.bought_for.update(pod.key for node in found.bought for pod in node.pods)
         refusals += made.left_over(found.shapes, Purchase(left=found.left), made.trial, made.ledger)
         refusals += (Refusal(each.pods, each.stage, each.cause) for each in found.kept if each.cause is not None)
         ledger = found.proof.ledger if found.proof is not None else ledger

@@ -8,15 +8,17 @@ kueue.sigs.k8s.io/docs/tasks/run/plain_pods, kubernetes.io/docs/concepts/workloa
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
 
 from kerf.model.causes import Cause, Name, Quoted
-from kerf.model.pods import Pod
+from kerf.model.pods import Pod, label_keys_of, specs_of
 
 POD_GROUP, POD_GROUP_MIN = "kerf.dev/pod-group", "kerf.dev/pod-group-min"
 """Labels of a pod: its group, and how many pods of the group are of use only together (or an annotation)."""
 COSCHEDULING_LABEL = "scheduling.x-k8s.io/pod-group"
 VOLCANO_ANNOTATION = "scheduling.k8s.io/group-name"
 KUEUE_LABEL, KUEUE_COUNT = "kueue.x-k8s.io/pod-group-name", "kueue.x-k8s.io/pod-group-total-count"
+_ANNOTATIONS = attrgetter("annotations")
 _LABELS = frozenset((POD_GROUP, COSCHEDULING_LABEL, KUEUE_LABEL))
 KUEUE_GATES = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
 """Gates of pods that Kueue has not let in yet."""
@@ -165,7 +167,11 @@ def group_of(pod: Pod) -> GroupKey | None:
 
 def naming_groups(pods: Iterable[Pod]) -> list[Pod]:
     """Those of the pods that may name a group: few of a burst do, and every decision asks it of all."""
-    return [p for p in pods if p.annotations or p.spec.workload_ref or not _LABELS.isdisjoint(p.labels)]
+    held = list(pods)
+    none_has_keys = not any(map(_ANNOTATIONS, held)) and _LABELS.isdisjoint(label_keys_of(held))
+    if none_has_keys and not any(spec.workload_ref for spec in specs_of(held).values()):
+        return []
+    return [p for p in held if p.annotations or p.spec.workload_ref or not _LABELS.isdisjoint(p.labels)]
 
 
 def stated_min(pod: Pod, api: str) -> int | MinimumUnreadable:

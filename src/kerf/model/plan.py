@@ -169,8 +169,9 @@ class Launch:
     def another(self, name: str, pods: tuple[PlacedPod, ...], follow: str) -> "Launch":
         """The same node once more, with other pods. A plan for 100,000 pods makes 25,000; `replace` takes ten times as
         long."""
-        made = object.__new__(Launch)
-        made.__dict__.update(self.__dict__, name=name, pods=pods, follow=follow)
+        made, held = object.__new__(Launch), self.__dict__.copy()
+        held["name"], held["pods"], held["follow"] = name, pods, follow
+        object.__setattr__(made, "__dict__", held)
         return made
 
 

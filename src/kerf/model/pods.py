@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 
 from kerf.model.causes import FieldRefusal
 from kerf.model.constraints import ANYTHING, Requirements, Toleration, all_of
@@ -29,7 +30,7 @@ READ_DOMAINS = frozenset(
     }
 )
 """Domains of the annotations of a pod that some decision reads; no others are kept of a live pod, for want of room."""
-_DIGITS = re.compile(r"(\d+)")
+_NUMBER = re.compile(r"0*([0-9]+)")
 _EVERY_ADDRESS = frozenset(("", "0.0.0.0"))
 DEFAULT_SCHEDULER, HAMI_SCHEDULER = "default-scheduler", "hami-scheduler"
 
@@ -268,9 +269,17 @@ def is_daemon(owner: Owner | None) -> bool:
     return owner is not None and owner.kind in _DAEMON_OWNERS
 
 
-def natural(name: str) -> tuple[tuple[int, str | int], ...]:
-    """Sort key that puts `web-2` before `web-10`."""
-    return tuple([(0, int(part)) if part.isdigit() else (1, part) for part in _DIGITS.split(name) if part])
+def natural(name: str) -> str:
+    """Sort key that puts `web-2` before `web-10`: before each number stands how many digits it has, below any letter.
+
+    One string, because a decision compares those of all its pods.
+    """
+    return _NUMBER.sub(_with_its_length, name)
+
+
+def _with_its_length(found: re.Match[str]) -> str:
+    digits = found[1]
+    return f"\0{chr(len(digits))}{digits}"
 
 
 @dataclass(frozen=True)
@@ -316,7 +325,7 @@ class Pod:
         return f"{self.namespace}/{self.name}"
 
     @cached_property
-    def queue_order(self) -> tuple[int, int, float, str, tuple[tuple[int, str | int], ...]]:
+    def queue_order(self) -> tuple[int, int, float, str, str]:
         """Sort key of the order in which kube-scheduler takes pods: priority, then age; equal ages by name, so it
         is stable.
 
@@ -384,6 +393,21 @@ def _keep_room_for(first: Pod, *names: str) -> None:
 
 
 _keep_room_for(Pod("", "", PodSpec(())), "key", "queue_order", "demands")
+
+
+_SPEC, _LABELS = attrgetter("spec"), attrgetter("labels")
+
+
+def specs_of(pods: Iterable[Pod]) -> dict[int, PodSpec]:
+    """Their specs, each object once, by its identity. Every decision asks it of all pods that wait: no step of Python's
+    own for each."""
+    specs = list(map(_SPEC, pods))
+    return dict(zip(map(id, specs), specs, strict=True))
+
+
+def label_keys_of(pods: Iterable[Pod]) -> frozenset[str]:
+    """The keys of all labels of theirs. Cost: the labels, without a step of Python's own for each pod."""
+    return frozenset[str]().union(*map(_LABELS, pods))
 
 
 def without_daemons(pods: Iterable[Pod]) -> list[Pod]:

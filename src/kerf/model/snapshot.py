@@ -17,7 +17,7 @@ from kerf.model.namespaces import Namespace, Service
 from kerf.model.nodeclaim import REGISTERED, REPLACED_BY, Condition, NodeClaim, NodeClassRef
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
-from kerf.model.pods import Pod, PodDisruptionBudget, PodSpec
+from kerf.model.pods import Pod, PodDisruptionBudget, PodSpec, specs_of
 from kerf.model.preferences import Wish
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
 from kerf.model.quantities import Resources
@@ -191,6 +191,10 @@ def _related(pods: Iterable[Pod]) -> dict[int, PodSpec]:
     return {id(pod.spec): pod.spec for pod in pods if pod.spec.is_related and not pod.is_ended}
 
 
+def _those_related(specs: Mapping[int, PodSpec]) -> dict[int, PodSpec]:
+    return {key: spec for key, spec in specs.items() if spec.is_related}
+
+
 @dataclass(frozen=True, repr=False)
 class ClusterNode(Large):
     """A node with its claim, either of which may be missing, the pods on it, and its cards with what is used of them.
@@ -322,6 +326,11 @@ class ClusterSnapshot(Large):
         return {}
 
     @cached_property
+    def pending_specs(self) -> Mapping[int, PodSpec]:
+        """The specs of pods that wait, each object once, by its identity. Linear in these."""
+        return specs_of(self.pending)
+
+    @cached_property
     def related(self) -> tuple[PodSpec, ...]:
         """The specs of waiting and running pods whose place depends on other pods, each once. Linear in pods.
 
@@ -330,7 +339,7 @@ class ClusterSnapshot(Large):
         found: dict[int, PodSpec] = {}
         for node in self.nodes:
             found.update(node.related)
-        found.update(_related(self.pending))
+        found.update(_those_related(self.pending_specs))
         found.update(_related(each.pod for each in self.daemon_sets))
         return tuple(found.values())
 
@@ -350,8 +359,7 @@ class ClusterSnapshot(Large):
     @cached_property
     def related_preferences(self) -> tuple[Wish, ...]:
         """What waiting pods prefer of where others are, once a spec. Linear in the pods that wait."""
-        found = {id(pod.spec): pod.spec for pod in self.pending if pod.spec.has_relations}
-        wished = (spec.related_preferences for spec in found.values())
+        wished = (spec.related_preferences for spec in self.pending_specs.values() if spec.has_relations)
         return tuple(wish for wish in wished if wish.is_related)
 
     def pool(self, name: str) -> NodePool | None:

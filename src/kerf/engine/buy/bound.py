@@ -204,7 +204,7 @@ def _held_to_fills(relaxation: Relaxation, splits: Splits, worth: list[int]) -> 
     held = np.array(worth, dtype=np.int64)
     for at, found in sorted(splits.whole.items()):
         price = relaxation.price_micro[at] * NANO
-        fullest = int((found.counts.astype(np.int64) @ held[found.shapes]).max(initial=0))
+        fullest = int(found.worth(held).max(initial=0))
         if fullest > price:
             held[found.shapes] = [each * price // fullest for each in held[found.shapes].tolist()]
     lowered: list[int] = held.tolist()

@@ -47,7 +47,10 @@ def dealt(purchase: Purchase, shapes: Sequence[Shape]) -> list[Bought]:
             pods, first = shapes[number].pods, dealt_out[number]
             dealt_out[number] = end = first + count * times
             parts.append([pods[at : at + count] for at in range(first, end, count)])
-        nodes += [Bought(load, tuple(chain.from_iterable(each))) for each in zip(*parts, strict=True)]
+        if len(parts) == 1:
+            nodes += [Bought(load, pods) for pods in parts[0]]
+        else:
+            nodes += [Bought(load, tuple(chain.from_iterable(each))) for each in zip(*parts, strict=True)]
     return nodes
 
 

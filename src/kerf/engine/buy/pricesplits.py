@@ -288,9 +288,8 @@ class _Search:
             if found is not None:
                 self._whole[at] = found
                 master.shut(at)
-                values = found.counts @ last.worth[found.shapes]
-                best = {int(np.where(column > 0, values, -1.0).argmax()) for column in found.counts.T}
-                for fill in sorted({*best, *np.argsort(-values, kind="stable")[:_FIRST_FILLS].tolist()}):
+                order = np.argsort(-found.worth(last.worth), kind="stable")
+                for fill in sorted({*found.best(order), *order[:_FIRST_FILLS].tolist()}):
                     master.add_fill(at, found, fill)
         while self._whole:
             held, is_done = self._solved()
@@ -341,7 +340,7 @@ class _Search:
             for at in order[gain[shape, order] > 0].tolist():
                 is_new |= master.add_pair(shape, at)
         for at, found in self._whole.items():
-            values = found.counts @ worth[found.shapes]
+            values = found.worth(worth)
             order = np.argsort(-values, kind="stable")[:_BEST_FILLS]
             over = values[order] > self._price[master.types[at]] * (1 + _NEARLY)
             for fill in order[over].tolist():
@@ -392,7 +391,7 @@ class _Search:
             worth = np.minimum(worth, np.maximum(most, 0.0))
         worth[np.isinf(worth)] = 0.0
         for at, found in self._whole.items():
-            fullest = float((found.counts @ worth[found.shapes]).max())
+            fullest = float(found.worth(worth).max())
             if fullest > self._price[types[at]]:
                 worth[found.shapes] *= self._price[types[at]] / fullest
         bound = float(relaxation.demand @ worth)

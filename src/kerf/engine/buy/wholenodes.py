@@ -5,6 +5,8 @@ such as those with one card, can be filled in some thousand ways: with all of th
 """
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,9 @@ _MOST_FILLS = 20_000
 MOST_WORK = 2_000_000
 """Fills that are looked at, shape by shape, for all types together."""
 _MOST_OF_A_SHAPE = 255
+_FEW_FILLS, _MORE = 256, 4
+"""So many of the best fills are looked through for one with each shape, then so many times as many."""
+_Number = TypeVar("_Number", bound=np.number[Any])
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +32,38 @@ class Fills:
 
     shapes: Amounts
     counts: npt.NDArray[np.uint8]
+
+    def worth(self, each: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+        """By fill what its pods are worth, where `each` is by number of the shape what one pod is.
+
+        Cost: fills times the most shapes that one has pods of, which are few.
+        """
+        places, times = self._parts
+        found: npt.NDArray[_Number] = (np.append(each[self.shapes], each.dtype.type(0))[places] * times).sum(axis=1)
+        return found
+
+    def best(self, order: Amounts) -> set[int]:
+        """For each shape the first fill with a pod of it, in this order of all fills."""
+        found, missing, first, many = set[int](), np.arange(len(self.shapes)), 0, _FEW_FILLS
+        while len(missing) and first < len(order):
+            some = order[first : first + many]
+            has = self.counts[some][:, missing] > 0
+            is_there = has.any(axis=0)
+            found.update(some[has.argmax(axis=0)[is_there]].tolist())
+            missing, first, many = missing[~is_there], first + many, many * _MORE
+        return found
+
+    @cached_property
+    def _parts(self) -> tuple[Amounts, Amounts]:
+        """By fill the places of the shapes that it has pods of, and how many of each; filled up with no pod at all."""
+        rows, columns = self.counts.nonzero()
+        sizes = np.bincount(rows, minlength=len(self.counts))
+        width = int(sizes.max(initial=0))
+        places = np.full((len(self.counts), width), len(self.shapes), dtype=np.int64)
+        times = np.zeros(places.shape, dtype=np.int64)
+        at = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        places[rows, at], times[rows, at] = columns, self.counts[rows, columns]
+        return places, times
 
 
 def fills(relaxation: Relaxation, number: int, work: int) -> tuple[Fills | None, int]:

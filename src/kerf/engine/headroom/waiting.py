@@ -3,7 +3,7 @@
 All code that plans, explains or moves pods asks here, so all of them keep the same room.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kerf.engine.decision import Refusal
@@ -19,7 +19,7 @@ from kerf.engine.supply.offered import Supply
 from kerf.model.causes import AwaitsRequest, Name
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.plan import Stage
-from kerf.model.pods import Pod, PodSpec, without_daemons
+from kerf.model.pods import Pod, PodSpec, label_keys_of, without_daemons
 from kerf.model.snapshot import ClusterSnapshot
 
 
@@ -63,12 +63,12 @@ def waiting_pods(snapshot: ClusterSnapshot, supply: Supply, trial: Trial, out: f
     return found
 
 
-def _idle(pods: Iterable[Pod], snapshot: ClusterSnapshot) -> list[Pod]:
+def _idle(pods: Sequence[Pod], snapshot: ClusterSnapshot) -> list[Pod]:
     """The opportunistic ones, on the pools that let them, without the gate that is ours."""
     # Equal pods share a spec, and must share the changed one: shapes are compared by it.
     specs: dict[tuple[int, str], PodSpec] = {}
     found = []
-    for pod in [each for each in pods if OPPORTUNISTIC in each.labels]:
+    for pod in [each for each in pods if OPPORTUNISTIC in each.labels] if OPPORTUNISTIC in label_keys_of(pods) else ():
         if pod.is_opportunistic:
             key = id(pod.spec), pod.namespace
             if key not in specs:

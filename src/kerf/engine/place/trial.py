@@ -159,8 +159,9 @@ class Trial:
         """
         booked = self._booked(shapes)
         plans = {pod: [place] for pod, place in booked.items()}
-        keys = {pod.key for shape in shapes for pod in shape.pods}
-        for index, spot in enumerate(self.spots):
+        promised = [(index, spot) for index, spot in enumerate(self.spots) if spot.planned]
+        keys = {pod.key for shape in shapes for pod in shape.pods} if promised else set[str]()
+        for index, spot in promised:
             # Most promises are of pods that have come long ago.
             if keys.isdisjoint(spot.planned):
                 continue

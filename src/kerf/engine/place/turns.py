@@ -67,10 +67,12 @@ class _Order:
 
     def __init__(self, family: Family, devices: _Devices, node: Node | None) -> None:
         self._family, self._devices, self._node = family, devices, node
+        self._demands: dict[object, PodDemand | Refused] = {}
+        """What pods ask, by their kind."""
 
     def turns(self, waiting: Sequence[_Planned]) -> Iterator[Sequence[_Planned]]:
         """The turns, first to last."""
-        kinds = {each.kind: demand_of(Shape((each.pod,)), self._family) for each in waiting}
+        kinds = self._demands = {each.kind: demand_of(Shape((each.pod,)), self._family) for each in waiting}
         demands = [demand for demand in kinds.values() if isinstance(demand, PodDemand)]
         if len(kinds) == 1 or len(demands) < len(kinds):
             # A pod that the family would not take at all was changed since: to wait for it would be in vain.
@@ -108,13 +110,16 @@ class _Order:
 
     def _fit(self, pods: Sequence[_Planned]) -> bool:
         """Whether they fit in this order."""
-        devices = self._devices
+        devices, cards = self._devices, None
         for each in pods:
-            demand = demand_of(Shape((each.pod,)), self._family)
+            demand = self._demands[each.kind]
             if isinstance(demand, Refused):
                 return False
-            result = self._family.fit(only(devices, each.cards), demand, each.pod, self._node, ())
+            if cards != each.cards:
+                # Most of them share one card.
+                devices, cards = only(reopened(devices, self._devices), each.cards), each.cards
+            result = self._family.fit(devices, demand, each.pod, self._node, ())
             if isinstance(result, NoFit):
                 return False
-            devices = reopened(result.devices, devices)
+            devices = result.devices
         return True

@@ -45,6 +45,7 @@ class Cards:
         self._devices: list[tuple[DeviceState, ...]] = []
         self._after: dict[tuple[int, int], tuple[int, tuple[Slice, ...]] | None] = {}
         self._starts: dict[tuple[object, ...], int] = {}
+        self._alike: dict[int, bool] = {}
         self._families: dict[int, object] = {}
         """Kept, so no others can get their identity."""
 
@@ -67,6 +68,12 @@ class Cards:
     def devices(self, state: int) -> tuple[DeviceState, ...]:
         """The cards in a state."""
         return self._devices[state]
+
+    def are_alike(self, state: int) -> bool:
+        """Whether there are cards, and all are equal in all except their names."""
+        if state not in self._alike:
+            self._alike[state] = len({replace(d, id="", index=0) for d in self._devices[state]}) == 1
+        return self._alike[state]
 
     def after(self, state: int, kind: int, shape: Shape, offered: OfferedType) -> tuple[int, tuple[Slice, ...]] | None:
         """The state with one pod more, and its slices under the name of some pod; None where no card takes it."""
@@ -380,7 +387,7 @@ class Holding:
         devices = self.cards.devices(state)
         demand = demand_of(shape, offered.target.family)
         # On equal idle cards one-card pods fill each alike: count one and multiply.
-        if isinstance(demand, PodDemand) and _is_one_card(demand) and _all_alike(devices):
+        if isinstance(demand, PodDemand) and _is_one_card(demand) and self.cards.are_alike(state):
             return _count_one_by_one(shape, offered, devices[:1]) * len(devices)
         count = 0
         while count < len(shape) and (after := self.cards.after(state, kind, shape, offered)) is not None:
@@ -412,10 +419,6 @@ def measured(amounts: Mapping[str, int], name: str) -> int:
 def _is_one_card(demand: PodDemand) -> bool:
     requests = [container.request for container in demand.containers]
     return len(requests) == 1 and requests[0] is not None and requests[0].count == 1
-
-
-def _all_alike(devices: tuple[DeviceState, ...]) -> bool:
-    return bool(devices) and len({replace(d, id="", index=0) for d in devices}) == 1
 
 
 def _count_one_by_one(shape: Shape, offered: OfferedType, devices: tuple[DeviceState, ...]) -> int:

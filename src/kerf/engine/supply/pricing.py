@@ -1,6 +1,8 @@
 """What the cluster costs, and how much of its cards is allocated."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import NamedTuple
 
 from kerf.engine.supply.offered import Supply
@@ -113,6 +115,7 @@ def cluster_price(nodes: Iterable[ClusterNode], supply: Supply) -> int:
 
 
 _CARDS = "cards"
+_DEVICES = attrgetter("devices")
 
 
 def cards_in_use(
@@ -175,4 +178,7 @@ def cards_of(nodes: Iterable[ClusterNode], market: Market) -> int:
 
 def cards_bought(launches: Iterable[Launch]) -> int:
     """Cards of these launches in 1/10000 of a physical card."""
-    return sum(shape.eighths * CARD // 8 for launch in launches for shape in launch.devices)
+    held = list(map(_DEVICES, launches))
+    # Launches of one type share them, and are kept by the caller.
+    by_id, times = dict(zip(map(id, held), held, strict=True)), Counter(map(id, held))
+    return sum(times[key] * sum(shape.eighths * CARD // 8 for shape in devices) for key, devices in by_id.items())

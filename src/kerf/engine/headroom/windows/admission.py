@@ -19,7 +19,7 @@ from kerf.model.causes import Cause
 from kerf.model.gpu import DeviceState, Slice
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.plan import Admission, Misfit
-from kerf.model.pods import Pod, PodDemand
+from kerf.model.pods import Pod, PodDemand, label_keys_of, specs_of
 from kerf.model.windows import OPEN, PER_NAMESPACE, WHOLE_CARD, WINDOW_GATE, WINDOW_LABEL, CapacityWindow
 
 GATES = (WINDOW_GATE, OPPORTUNISTIC)
@@ -51,9 +51,9 @@ def judged(pods: Iterable[Pod], windows: Windows, shares: "Shares", now_s: float
     found, waiting = Judged(), []
     if not windows.windows:
         pods = list(pods)
-        # Most have neither gate nor label.
-        marked = [pod for pod in pods if pod.spec.scheduling_gates or WINDOW_LABEL in pod.labels]
-        held = [pod for pod in marked if is_held(pod)]
+        # Most have neither gate nor label, and often none of them has.
+        is_marked = WINDOW_LABEL in label_keys_of(pods) or any(s.scheduling_gates for s in specs_of(pods).values())
+        held = [pod for pod in pods if is_held(pod)] if is_marked else []
         found.pods = [pod for pod in pods if not is_held(pod)] if held else pods
         pods = held
     for pod in pods:
