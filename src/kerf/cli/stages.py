@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from kerf.config import Settings
 from kerf.controllers.nodeclaim.stages import deadlines_of, waiting_condition
 from kerf.engine import lifecycle
-from kerf.engine.disruption.causes import Keeping, NeverConsolidated, NoNodeClaim, NoNodePool, NotQuietYet, Starting
+from kerf.engine.disruption.causes import (
+    Keeping,
+    NeverConsolidated,
+    NoNodeClaim,
+    NoNodePool,
+    NotQuietYet,
+    OfStaticPool,
+    Starting,
+)
 from kerf.engine.disruption.keeping import Fates
 from kerf.engine.explain.disruption import going_text, keeping_text
 from kerf.engine.lifecycle import ClaimStage
@@ -85,7 +93,7 @@ def _quiet_s(cause: Keeping) -> float | None:
     match cause:
         case NotQuietYet(_, left_s):
             return left_s
-        case NoNodeClaim() | NoNodePool() | Starting() | NeverConsolidated():
+        case NoNodeClaim() | NoNodePool() | Starting() | NeverConsolidated() | OfStaticPool():
             return None
         case _:
             return 0

@@ -53,12 +53,20 @@ def leaving_pods(snapshot: ClusterSnapshot) -> tuple[tuple[Pod, ClusterNode], ..
 
 
 def _leaves(pod: Pod, budgets: Budgets, now_s: float) -> bool:
-    if not moves(pod) or is_protected(pod, now_s):
-        return False
     if WINDOW_LABEL in pod.labels or consumed_request(pod) or REJECTED in pod.annotations:
         return False
+    return moves(pod) and not is_held(pod, budgets, now_s)
+
+
+def is_held(pod: Pod, budgets: Budgets, now_s: float) -> bool:
+    """Whether the pod would need another place and no eviction is ever allowed: do-not-disrupt, a budget that always
+    refuses, or several budgets."""
+    if not moves(pod):
+        return False
+    if is_protected(pod, now_s):
+        return True
     covering = budgets.covering(pod)
-    return len(covering) < 2 and not any(budget.always_holds(pod) for budget in covering)
+    return len(covering) > 1 or any(budget.always_holds(pod) for budget in covering)
 
 
 def with_leaving(snapshot: ClusterSnapshot) -> ClusterSnapshot:

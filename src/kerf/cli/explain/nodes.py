@@ -23,9 +23,9 @@ from kerf.engine.supply.pricing import present_price
 from kerf.model import promises
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from kerf.model.instancetypes import price_number, price_text
-from kerf.model.nodepool import EMPTY, UNDERUTILIZED
+from kerf.model.nodepool import DRIFTED, EMPTY, REPLACE_EXPIRED, UNDERUTILIZED
 from kerf.model.snapshot import ClusterNode
-from kerf.model.times import instant_text
+from kerf.model.times import duration_text, instant_text
 
 _MOST_PODS = 5
 _MOST_CROWDS = 3
@@ -63,6 +63,7 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
         "verdict": future.verdict,
         "why": future.why,
         "alternative": _alternative(node, answers),
+        "expiresAt": None if _expires_s(node) is None else instant_text(_expires_s(node) or 0),
         "quietSecondsLeft": None if future.quiet_s is None else int(future.quiet_s),
         "disruptionsAllowed": _budgets(node, read),
         "draining": Draining(node, read.snapshot).data(),
@@ -73,6 +74,24 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
 def _unreadable(node: ClusterNode) -> list[str]:
     """The annotations in which the claim promises something, and which have another form than Kerf writes."""
     return [broken_text(broken) for broken in promises.read(node.claim.annotations).broken] if node.claim else []
+
+
+def _expires_s(node: ClusterNode) -> float | None:
+    return None if node.claim is None or node.is_deleting else node.claim.expires_s
+
+
+def _expiry_text(node: ClusterNode, read: ReadInput) -> str:
+    """When it is as old as its claim states, and what happens then; empty where that is past or never comes."""
+    at_s, claim = _expires_s(node), node.claim
+    if at_s is None or claim is None or at_s <= read.snapshot.taken_at_s:
+        return ""
+    pool = read.snapshot.pool(claim.node_pool)
+    after, left = duration_text(claim.expire_after_s), age_text(at_s - read.snapshot.taken_at_s)
+    if pool is not None and pool.replaces_expired:
+        then = f"then it has drifted ({REPLACE_EXPIRED}), and goes once others are up in its place"
+    else:
+        then = "then it goes, and no budget holds that back"
+    return f"expires at {instant_text(at_s)}, in {left} (expireAfter {after}): {then}"
 
 
 def _missing(node: ClusterNode, read: ReadInput) -> Json | None:
@@ -108,7 +127,7 @@ def _alternative(node: ClusterNode, answers: PodAnswers) -> Json | None:
 def _budgets(node: ClusterNode, read: ReadInput) -> dict[str, int | None]:
     """How many nodes of its pool may go now, by reason; None: any number."""
     pool, census = read.snapshot.pool(pool_of(node)), Census.of(read.snapshot)
-    return {} if pool is None else {reason: census.allowed(pool, reason) for reason in (EMPTY, UNDERUTILIZED)}
+    return {} if pool is None else {reason: census.allowed(pool, reason) for reason in (EMPTY, UNDERUTILIZED, DRIFTED)}
 
 
 def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect, coming: list[str]) -> Iterator[str]:
@@ -131,6 +150,9 @@ def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect,
     for unreadable in _unreadable(node):
         yield f"  its claim has an annotation that cannot be read, so it promises nothing: {unreadable}"
     yield f"  {future.verdict}: {future.why}"
+    expiry = _expiry_text(node, read)
+    if expiry:
+        yield f"  {expiry}"
     other = answers.fates.alternative(node)
     if other is not None:
         yield f"  nearest alternative: {alternative_text(other, read.market.currency)}"

@@ -8,7 +8,7 @@ import difflib
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -22,6 +22,7 @@ from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.progress import Meter, progress
 from kerf.cli.render import counted
 from kerf.config import settings_of
+from kerf.engine.disruption.outdated import by_age, by_pool
 from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.leaving import with_leaving
 from kerf.engine.study.usage.history import SHARD_NAME
@@ -37,7 +38,7 @@ from kerf.model.dump import DUMP, ClusterDump
 from kerf.model.groups import group_of
 from kerf.model.large import Large
 from kerf.model.market import Market
-from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, TRUE, Condition, NodeClaim
+from kerf.model.nodeclaim import CONSOLIDATABLE, DRIFTED, INITIALIZED, TRUE, Condition, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot, Upserted
@@ -306,7 +307,11 @@ def _snapshot(
     decoded: Decoded, pods: tuple[Pod, ...], now_s: float, namespaces: Sequence[str], *, skips_broken: bool
 ) -> ClusterSnapshot:
     pools = {pool.name: pool for pool in decoded.node_pools}
-    claims = (_matured(claim, pools.get(claim.node_pool), now_s) for claim in decoded.node_claims)
+    labels = {node.provider_id: node.labels for node in decoded.nodes if node.provider_id}
+    claims = (
+        _matured(claim, labels.get(claim.provider_id, {}), pools.get(claim.node_pool), now_s)
+        for claim in decoded.node_claims
+    )
     state = ClusterState(assume_node_classes=True, plugin_namespaces=namespaces)
     for group in (
         decoded.node_pools,
@@ -348,11 +353,15 @@ def _snapshot(
     return state.snapshot(now_s, state.pending())
 
 
-def _matured(claim: NodeClaim, pool: NodePool | None, now_s: float) -> NodeClaim:
-    """The claim as the controllers would have it at that time: consolidatable once its quiet time is over."""
-    if is_assumed(claim):
+def _matured(claim: NodeClaim, labels: Mapping[str, str], pool: NodePool | None, now_s: float) -> NodeClaim:
+    """The claim as the controllers would have it at that time: consolidatable once its quiet time is over, and drifted
+    where its pool says something else now, or once it is old where that counts as drift. `labels` are its node's."""
+    if is_assumed(claim) or pool is None or not claim.is_true(INITIALIZED):
         return claim
-    left_s = remaining_s(claim, pool, now_s) if pool is not None and claim.is_true(INITIALIZED) else None
+    drift = by_pool(claim, labels, pool) or by_age(claim, pool, now_s)
+    if drift is not None and not claim.is_true(DRIFTED):
+        claim = claim.with_condition(Condition(DRIFTED, TRUE, drift, "", now_s))
+    left_s = remaining_s(claim, pool, now_s)
     if left_s is None or left_s > 0:
         return claim
     return claim.with_condition(Condition(CONSOLIDATABLE, TRUE, CONSOLIDATABLE, "", now_s))

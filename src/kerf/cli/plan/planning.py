@@ -29,11 +29,13 @@ from kerf.cli.plan.json import plan_object
 from kerf.cli.plan.strategies import strategies_lines, strategies_object, tried
 from kerf.cli.plan.text import plan_lines
 from kerf.cli.progress import progress
-from kerf.cli.render import counted, emit
+from kerf.cli.render import counted, emit, some
 from kerf.cli.timings import Stopwatch
 from kerf.engine.decide import bounded, decide
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.candidates import candidates
+from kerf.engine.disruption.causes import HasExpired
+from kerf.engine.disruption.ending import endings
 from kerf.engine.disruption.first import first_command
 from kerf.engine.explain.choices import with_runners_up
 from kerf.engine.explain.disruption import explained as command_explained
@@ -48,6 +50,7 @@ from kerf.engine.world import World
 from kerf.model.dump import ClusterDump
 from kerf.model.plan import NodePlacement, Plan
 
+_MOST_NODES = 3
 _DECIDED, _BOUNDED = 0.6, 0.7
 """How much of planning is done once it is decided, and once the bound is known."""
 _AT_LEAST_S, _A_POD_S, _A_NODE_S = 0.3, 0.0001, 0.01
@@ -90,7 +93,7 @@ def show(flags: dict[str, Any]) -> int:
         watch.lap("bound_s")
         meter.guess(1.0, _about_s(read) / 2)
         made = with_deletions(explained(decision, Tries.for_all()), read, whole, options)
-        made = replace(made, notes=(*made.notes, *deadline_notes(read), *assumed(read)))
+        made = replace(made, notes=(*made.notes, *deadline_notes(read), *_ending_notes(read), *assumed(read)))
         if output != "table":
             made = replace(made, launches=with_runners_up(made.launches, read.world))
     watch.lap("plan_s")
@@ -153,6 +156,20 @@ def _compare(read: ReadInput, options: Options, flags: dict[str, Any]) -> int:
         echo(f"note: {note}", err=True)
     emit(flags["output"], lambda: comparison_object(variants), lambda: comparison_lines(variants))
     return LOOK if any(variant.plan.unserved for variant in variants) else DONE
+
+
+def _ending_notes(read: ReadInput) -> list[str]:
+    """Which nodes go at once whatever is planned: a plan says what is decided, and these are no decision."""
+    by_why: dict[str, list[str]] = {}
+    for node, cause in sorted(endings(read.snapshot).items()):
+        why = "as old as expireAfter" if isinstance(cause, HasExpired) else "more than their static pool states"
+        by_why.setdefault(why, []).append(node)
+    return [
+        f"{counted(len(nodes), 'node')} {'is' if len(nodes) == 1 else 'are'} {why} and "
+        f"{'goes' if len(nodes) == 1 else 'go'} at once: {some(nodes, _MOST_NODES)}; "
+        "`kerf plan --consolidate` has what becomes of their pods"
+        for why, nodes in by_why.items()
+    ]
 
 
 def assumed(read: ReadInput) -> list[str]:

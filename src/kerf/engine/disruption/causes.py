@@ -17,7 +17,9 @@ class MarkedForDeletion(Cause):
 
 @dataclass(frozen=True, slots=True)
 class DoNotDisrupt(Cause):
-    """An annotation of the node forbids it."""
+    """An annotation of the node forbids it, or one of its NodeClaim."""
+
+    is_of_claim: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,21 @@ class NeverConsolidated(Cause):
     """The pool's consolidateAfter is Never."""
 
     pool: Name
+
+
+@dataclass(frozen=True, slots=True)
+class OfStaticPool(Cause):
+    """The pool states how many nodes it has, so none of them goes to save money."""
+
+    pool: Name
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class DriftsLater(Cause):
+    """The node has drifted, for the `reason` of its condition; others go first, or its pods have no other place yet."""
+
+    reason: Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +209,8 @@ Keeping = (
     | NoNodePool
     | Starting
     | NeverConsolidated
+    | OfStaticPool
+    | DriftsLater
     | NotQuietYet
     | RunComes
     | HoldsBuffer
@@ -261,7 +280,26 @@ class Replaced(Cause):
     claims: tuple[Name, ...]
 
 
-Going = DeletedByPlan | Leaving | Replaced
+@dataclass(frozen=True, slots=True)
+class HasExpired(Cause):
+    """Why a node goes: its claim is as old as it states, `after_s`. No budget holds that back."""
+
+    after_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Surplus(Cause):
+    """Why a node goes: its static pool states fewer nodes than it has. No budget holds that back."""
+
+    pool: Name
+    replicas: int
+
+
+Ending = HasExpired | Surplus
+"""Why a node goes at once, whatever budgets say."""
+
+
+Going = DeletedByPlan | Leaving | Replaced | HasExpired | Surplus
 """Why a node goes."""
 
 

@@ -10,6 +10,8 @@ from kerf.engine.disruption.causes import (
     Alternative,
     DeletedByPlan,
     DisturbsMore,
+    DriftsLater,
+    Ending,
     Going,
     HoldsBuffer,
     Keeping,
@@ -22,6 +24,7 @@ from kerf.engine.disruption.causes import (
     NoNodePool,
     NothingElseHasRoom,
     NotQuietYet,
+    OfStaticPool,
     OnlyWhenEmpty,
     OthersFirst,
     PodComes,
@@ -33,6 +36,7 @@ from kerf.engine.disruption.causes import (
     SuccessorComes,
     UnreadableFloor,
 )
+from kerf.engine.disruption.ending import endings
 from kerf.engine.disruption.obstacles import Obstacles
 from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.disruption.relocation import Relocation
@@ -43,7 +47,8 @@ from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Name, Quoted
-from kerf.model.nodeclaim import INITIALIZED
+from kerf.model.nodeclaim import DRIFTED, INITIALIZED, TRUE
+from kerf.model.nodepool import DRIFTED as REASON_DRIFTED
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, WHEN_EMPTY, NodePool
 from kerf.model.placeholders import Keeper, Placeholder
 from kerf.model.plan import Deletion, Plan
@@ -64,7 +69,7 @@ class Fates:
         claim = node.claim
         if claim is not None and claim.replaced_by and not claim.is_deleting:
             return Replaced(tuple(map(Name, claim.replaced_by)))
-        return Leaving() if node.is_deleting else None
+        return Leaving() if node.is_deleting else self._endings.get(node.name)
 
     def keeping(self, node: ClusterNode) -> Keeping:
         """Why a node stays that `going` says nothing of: the first of the rules that applies."""
@@ -75,6 +80,14 @@ class Fates:
             return NoNodePool(Name(node.claim.node_pool))
         if not node.claim.is_true(INITIALIZED) or node.node is None:
             return Starting()
+        drift = node.claim.condition(DRIFTED)
+        if drift is not None and drift.status == TRUE:
+            held = candidate_of(node, self._snapshot)
+            is_forced = held is not None and held.is_forced
+            obstacle = self._obstacles.of_empty(node) if is_forced else self._obstacles.of(node)
+            return obstacle or self._closed(pool, REASON_DRIFTED) or DriftsLater(Name(drift.reason))
+        if pool.replicas is not None:
+            return OfStaticPool(Name(pool.name), pool.replicas)
         quiet_s = remaining_s(node.claim, pool, self._snapshot.taken_at_s)
         if quiet_s is None:
             return NeverConsolidated(Name(pool.name))
@@ -102,6 +115,11 @@ class Fates:
         reason = UNDERUTILIZED if pods else EMPTY
         if pods and pool.disruption.policy == WHEN_EMPTY:
             return OnlyWhenEmpty(pods, name)
+        return self._closed(pool, reason)
+
+    def _closed(self, pool: NodePool, reason: str) -> Keeping | None:
+        """The setting by which no node of the pool may go now for the reason."""
+        name = Name(pool.name)
         if pool.bounds.invalid_floor:
             return UnreadableFloor(name, Quoted(pool.stated_annotations.get(MIN_NODES, "")))
         if self._census.spare(pool) == 0:
@@ -135,6 +153,10 @@ class Fates:
         if candidate is None or self.going(node) is not None:
             return None
         return nearest(self._world, candidate) if isinstance(self.keeping(node), NothingElseHasRoom) else None
+
+    @cached_property
+    def _endings(self) -> Mapping[str, Ending]:
+        return endings(self._snapshot)
 
     @cached_property
     def _balance(self) -> Balance:

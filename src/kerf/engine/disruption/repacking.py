@@ -32,7 +32,7 @@ _WASTED = 50
 _HOUR_S = 3600
 _MOST_ALONE = 10
 """Nodes that are tried one by one where no more of them save anything together."""
-_SETTLES_S = 7_200.0
+SETTLES_S = 7_200.0
 """So long a node that was bought in the place of others is left alone."""
 _MOST_WORK, _FEWEST_TRIES = 20_000, 3
 """Nodes and pods looked at in one pass, over all tries; and so many tries on any fleet."""
@@ -65,7 +65,7 @@ def _is_settled(candidate: Candidate, world: World) -> bool:
     once. A group moves as a whole or not at all.
     """
     claim = candidate.claim
-    if claim.replaces and world.snapshot.taken_at_s < claim.created_s + _SETTLES_S:
+    if claim.replaces and world.snapshot.taken_at_s < claim.created_s + SETTLES_S:
         return False
     return all(group_of(pod) is None for pod in candidate.pods)
 

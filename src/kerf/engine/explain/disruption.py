@@ -12,8 +12,10 @@ from kerf.engine.disruption.causes import (
     DisturbsMore,
     DoNotDisrupt,
     Drifts,
+    DriftsLater,
     EmptyFor,
     Going,
+    HasExpired,
     HoldsBuffer,
     Keeping,
     Lacks,
@@ -29,6 +31,7 @@ from kerf.engine.disruption.causes import (
     NothingElseHasRoom,
     NotQuietYet,
     Obstacle,
+    OfStaticPool,
     OnlyWhenEmpty,
     OthersFirst,
     PodComes,
@@ -43,6 +46,7 @@ from kerf.engine.disruption.causes import (
     SeveralBudgets,
     Starting,
     SuccessorComes,
+    Surplus,
     TakesPods,
     UnreadableFloor,
 )
@@ -63,8 +67,9 @@ def obstacle_text(cause: Obstacle) -> str:
     match cause:
         case MarkedForDeletion():
             return "node is deleting or marked for deletion"
-        case DoNotDisrupt():
-            return f'disruption is blocked through the "{DO_NOT_DISRUPT}" annotation'
+        case DoNotDisrupt(is_of_claim):
+            whose = " of its NodeClaim" if is_of_claim else ""
+            return f'disruption is blocked through the "{DO_NOT_DISRUPT}" annotation{whose}'
         case Nominated():
             return "node is nominated for a pending pod"
         case ProtectedPod(pod):
@@ -98,6 +103,8 @@ def keeping_text(cause: Keeping) -> str:
             return f"it was bought in place of node {node}, whose pods are still to come"
         case NothingElseHasRoom(pods):
             return f"{_pods(pods)} on it and would find no place on other nodes"
+        case DriftsLater(reason):
+            return f"it has drifted: {drift_text(reason)}; it goes after others, or once its pods have another place"
         case PriceUnknown():
             return "its price is not known, so nothing would be saved"
         case DisturbsMore(pool):
@@ -109,6 +116,8 @@ def keeping_text(cause: Keeping) -> str:
             if is_empty:
                 return "it is empty and may go; the plan takes others first"
             return "its pods fit on other nodes, and it may go; the plan takes another first"
+        case OfStaticPool(pool, replicas):
+            return f"NodePool {pool} is static: it keeps {counted(replicas, 'node')}, in use or not (spec.replicas)"
         case NeverConsolidated() | NotQuietYet() | OnlyWhenEmpty() | UnreadableFloor() | MinNodes() | NodePoolBudget():
             return _setting_text(cause)
         case _:
@@ -171,6 +180,8 @@ def going_text(cause: Going) -> str:
             return deletion.why
         case Leaving():
             return "it is being deleted"
+        case HasExpired() | Surplus():
+            return cause_text(cause)
         case Replaced(claims):
             return f"it goes once {some(claims)} {'is' if len(claims) == 1 else 'are'} up, bought for its pods"
         case _:
@@ -187,6 +198,11 @@ _DRIFTS: Mapping[str, str] = {
     "InstanceTypeNotFound": "its instance type is not sold any more",
     EXPIRED: "its expireAfter is over",
 }
+
+
+def drift_text(reason: str) -> str:
+    """What a node is not any more; `reason` is that of its condition Drifted."""
+    return f"{_DRIFTS.get(reason, 'its NodeClass has changed')} ({reason})"
 
 
 def removal_text(deletion: Deletion, currency: str) -> str:
@@ -207,7 +223,7 @@ def removal_text(deletion: Deletion, currency: str) -> str:
         case Broken(condition):
             return f"its condition {condition} has been bad for longer than its provider tolerates"
         case Drifts(reason):
-            return f"{_DRIFTS.get(reason, 'its NodeClass has changed')} ({reason})"
+            return drift_text(reason)
     return cause_text(deletion.cause)
 
 
@@ -217,6 +233,16 @@ def _(cause: ReplacesTooDear) -> str:
         f"node {cause.node} of NodePool {cause.pool} costs too much: {cause_text(cause.excess)}; "
         f"what is bought for its pods saves {price_text(cause.saved_micro)} {cause.currency}/h"
     )
+
+
+@words.register
+def _(cause: HasExpired) -> str:
+    return f"expireAfter {duration_text(cause.after_s)} is over"
+
+
+@words.register
+def _(cause: Surplus) -> str:
+    return f"NodePool {cause.pool} states {counted(cause.replicas, 'replica')}"
 
 
 @words.register
