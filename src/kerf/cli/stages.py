@@ -63,9 +63,10 @@ def missing(node: ClusterNode, snapshot: ClusterSnapshot) -> Condition | None:
 
 
 def age_text(seconds: float) -> str:
-    """An age as kubectl shows it."""
-    days = int(seconds) // 86400
-    return f"{days}d" if days > 1 else duration_text(int(seconds))
+    """An age as kubectl shows it; what is yet to come is of age 0."""
+    whole = max(0, int(seconds))
+    days = whole // 86400
+    return f"{days}d" if days > 1 else duration_text(whole)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import difflib
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -40,9 +40,10 @@ from kerf.model.large import Large
 from kerf.model.market import Market
 from kerf.model.nodeclaim import CONSOLIDATABLE, DRIFTED, INITIALIZED, TRUE, Condition, NodeClaim
 from kerf.model.nodepool import NodePool
+from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot, Upserted
-from kerf.model.times import instant_s
+from kerf.model.times import instant_s, instant_text
 from kerf.model.usage import NO_USAGE, Usage
 from kerf.sharing.installed import plugin_of
 from kerf.sharing.registry import configures
@@ -149,6 +150,8 @@ def read_input(source: Source, *, with_usage: bool = False, with_history: bool =
         namespaces = plugin_namespaces() if dump is None else dump.plugin_namespaces
         note_foreign(decoded, namespaces)
         at_s = now_s if now_s is not None else decoded.newest_s or 0
+        if source.now is not None:
+            _note_the_future(decoded, source.now, at_s)
         market = _market(source, decoded.node_pools, dump, at_s)
         meter.guess(_EXPANDED, _A_POD_S * len(decoded.pods))
         pods = expand(decoded)
@@ -272,6 +275,18 @@ def note_foreign(decoded: Decoded, namespaces: Sequence[str]) -> None:
             names = ", ".join(f"{each.namespace}/{each.name}" for each in foreign[:_MOST_NAMED]) + more
             where = f"GPU plugins are configured in {', '.join(namespaces)} ({_PLUGIN_NAMESPACES})"
             echo(f"note: not read: {kind} {names}: {where}", err=True)
+
+
+def _note_the_future(decoded: Decoded, now: str, at_s: float) -> None:
+    """Say on stderr where something that was read is made only after the instant that is given as the present."""
+    objects: Iterable[Node | NodeClaim | Pod] = (*decoded.nodes, *decoded.node_claims, *decoded.pods)
+    made = [each.created_s for each in objects if each.created_s > at_s]
+    if made:
+        newest, verb = instant_text(max(made)), "is" if len(made) == 1 else "are"
+        echo(
+            f"note: --now {now}: {counted(len(made), 'object')} {verb} newer, up to {newest}; they count as new",
+            err=True,
+        )
 
 
 def _market(source: Source, pools: tuple[NodePool, ...], dump: ClusterDump | None, at_s: float) -> Market:

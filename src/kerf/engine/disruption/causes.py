@@ -171,10 +171,16 @@ class MinNodes(Cause):
 
 @dataclass(frozen=True, slots=True)
 class NodePoolBudget(Cause):
-    """The pool's disruption budgets allow no further node to go for the reason."""
+    """The pool's disruption budgets allow no further node to go for the reason.
+
+    `opens_s` is when they let one go, None where no schedule says so; `going` nodes of it go already or are not ready,
+    0 where these do not stand in the way.
+    """
 
     pool: Name
     reason: Name
+    opens_s: float | None = None
+    going: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,12 @@ class Fates:
             return UnreadableFloor(name, Quoted(pool.stated_annotations.get(MIN_NODES, "")))
         if self._census.spare(pool) == 0:
             return MinNodes(name, pool.bounds.min_nodes)
-        return NodePoolBudget(name, Name(reason)) if self._census.allowed(pool, reason) == 0 else None
+        if self._census.allowed(pool, reason) != 0:
+            return None
+        opens_s = self._census.opens_s(pool, reason)
+        if opens_s == self._snapshot.taken_at_s:
+            return NodePoolBudget(name, Name(reason), going=self._census.going(pool, reason))
+        return NodePoolBudget(name, Name(reason), opens_s)
 
     def _of_pods(self, node: ClusterNode) -> Keeping:
         """What its pods and its price say, where all else lets it go."""

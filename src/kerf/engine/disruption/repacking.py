@@ -18,7 +18,7 @@ from kerf.engine.disruption.candidates import Candidate, may_save
 from kerf.engine.disruption.causes import Alternative, Lacks, NoAlternative, Repacked
 from kerf.engine.disruption.command import Command, replacing
 from kerf.engine.disruption.disturbance import MILLION, Restarts, life_s, of_node
-from kerf.engine.disruption.substitution import Substitutes, Substitution
+from kerf.engine.disruption.substitution import Substitutes, Substitution, real
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.causes import Name
@@ -53,7 +53,7 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     judged = _judged(world, [each for each in candidates if may_save(each, allowance) and _is_settled(each, world)])
     found = _best(world, judged)
     if found is not None:
-        pods = sum(len(each.pods) for each in found.victims)
+        pods = real(pod.key for each in found.victims for pod in each.pods)
         cause = Repacked(pods, len(found.victims), len(found.launches), found.saved_micro)
         yield replacing(world, found.deletions(UNDERUTILIZED, cause), found.launches)
 

@@ -22,6 +22,7 @@ from kerf.model.causes import Cause, Name
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.instancetypes import SPOT
 from kerf.model.nodeclaim import DISRUPTED_TAINT, REPLACED_BY
+from kerf.model.placeholders import is_virtual
 from kerf.model.plan import REPLAY, Deletion, Launch, NodePlacement, PlacedPod
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
@@ -277,11 +278,16 @@ class _Moves:
                 pods=tuple(coming[at]),
                 replaces=tuple(claim for claim, _ in fed_by[at]),
                 follow=REPLAY,
-                cause=TakesPods(len(coming[at]), tuple(Name(node) for _, node in fed_by[at])),
+                cause=TakesPods(real(each.pod for each in coming[at]), tuple(Name(node) for _, node in fed_by[at])),
             )
             for at, launch in enumerate(self.launches)
         )
         return Substitution(tuple(self.victims), bound, places, fed, prices)
+
+
+def real(pods: Iterable[str]) -> int:
+    """How many of them, by key, are pods that run, and no room that is kept."""
+    return sum(not is_virtual(pod) for pod in pods)
 
 
 def _going(node: ClusterNode) -> ClusterNode:

@@ -59,7 +59,7 @@ from kerf.model.nodeclaim import DO_NOT_DISRUPT, GPUS_HEALTHY
 from kerf.model.nodepool import EXPIRED
 from kerf.model.plan import Deletion, Plan
 from kerf.model.policies import COST
-from kerf.model.times import duration_text
+from kerf.model.times import duration_text, instant_text
 
 
 def obstacle_text(cause: Obstacle) -> str:
@@ -142,8 +142,14 @@ def _setting_text(
             return f"NodePool {pool} lets no node go: {bounds_of({MIN_NODES: stated}).invalid_floor}"
         case MinNodes(pool, nodes):
             return f"NodePool {pool} keeps {nodes} nodes, empty or not ({MIN_NODES})"
-        case NodePoolBudget(pool, reason):
-            return f"the disruption budgets of NodePool {pool} allow no further node to go for the reason {reason}"
+        case NodePoolBudget(pool, reason, opens_s, going):
+            if opens_s is not None:
+                until = f"before {instant_text(opens_s)}"
+            elif going:
+                until = f"while {counted(going, 'node')} of it {'goes or is' if going == 1 else 'go or are'} not ready"
+            else:
+                until = "at any time, as no schedule ends that"
+            return f"the disruption budgets of NodePool {pool} let no further node go for the reason {reason} {until}"
         case _:
             assert_never(cause)
 
@@ -211,12 +217,15 @@ def removal_text(deletion: Deletion, currency: str) -> str:
     match deletion.cause:
         case EmptyFor(seconds):
             return f"empty for {duration_text(seconds)}, {saves}"
+        case PodsFit(0):
+            return f"the room that it keeps is found on other nodes, {saves}"
         case PodsFit(pods):
             return f"{pods} {'pod fits' if pods == 1 else 'pods fit'} on other nodes, {saves}"
         case Repacked(pods, nodes, bought, saved_micro):
             of_nodes = f" of {nodes} nodes" if nodes > 1 else ""
             verb, where = ("cost", f"less on {counted(bought, 'new node')}") if bought else ("fit", "on other nodes")
-            who = f"{counted(pods, 'pod')}{of_nodes} {verb}{'s' if pods == 1 else ''}"
+            what = counted(pods, "pod") if pods else "the room that is kept"
+            who = f"{what}{of_nodes} {verb}{'s' if pods <= 1 else ''}"
             return f"{who} {where}, saves {price_text(saved_micro)} {currency}/h"
         case Broken(condition) if condition == GPUS_HEALTHY:
             return f"a GPU of it is broken ({condition})"
