@@ -23,6 +23,7 @@ from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.model.times import duration_text
 from kerf.sharing.registry import families_of, owner_of
 
+_EXACT_S = 600
 _DOING = {
     ClaimStage.LAUNCHED: "launching",
     ClaimStage.REGISTERED: "registering",
@@ -63,10 +64,10 @@ def missing(node: ClusterNode, snapshot: ClusterSnapshot) -> Condition | None:
 
 
 def age_text(seconds: float) -> str:
-    """An age as kubectl shows it; what is yet to come is of age 0."""
+    """An age, without seconds from ten minutes on, as kubectl shows it; what is yet to come is of age 0."""
     whole = max(0, int(seconds))
     days = whole // 86400
-    return f"{days}d" if days > 1 else duration_text(whole)
+    return f"{days}d" if days > 1 else duration_text(whole if whole < _EXACT_S else whole - whole % 60)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from kerf.engine.study.steps import ConsolidationStep, fleet_bound, proven_micro, steps
 from kerf.engine.supply.pricing import cluster_price
 from kerf.engine.world import World
+from kerf.model.nodeclaim import DO_NOT_DISRUPT
 from kerf.model.nodepool import Budget
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.testing.builders import resources
@@ -120,3 +121,11 @@ def test_a_static_pool_is_scaled_and_replaced_and_never_consolidated() -> None:
     assert [("ScaledDown", ["a"], 0, 0, ()), ("Drifted", ["b"], 1, 1, ())] == done(found)
     assert ["c", "launch-0"] == [node.name for node in found[-1].after.snapshot.nodes]
     assert 1 == sum(len(node.pods) for node in found[-1].after.snapshot.nodes)
+
+
+def test_a_node_that_has_expired_takes_no_pods_while_one_of_its_own_holds_it() -> None:
+    """As in a cluster, where its claim is being deleted; it has room, and the pods stay where they are."""
+    pods = [on("old", "kept", cpu=1, annotations={DO_NOT_DISRUPT: "true"}), on("used", "x", cpu=1)]
+    world = World(a_cluster([free_pool()], [aged("old", 3), ours("used")], pods), MARKET)
+
+    assert [] == list(steps(world))

@@ -10,6 +10,7 @@ from kerf.cli.inputs.input import ReadInput
 from kerf.cli.inputs.naming import WORKLOADS
 from kerf.cli.inventory import card_object, created_s, holder_text, pool_of
 from kerf.cli.plan.json import Json
+from kerf.cli.prices import price_cell, price_of
 from kerf.cli.render import counted, some, table
 from kerf.cli.stages import Prospect, age_text, missing, prospect, stage_of
 from kerf.engine.disruption.budgets import Census
@@ -19,10 +20,9 @@ from kerf.engine.explain.disruption import alternative_text
 from kerf.engine.explain.promises import broken_text
 from kerf.engine.study.usage.overload import MEASURED, crowd_text, crowds, load_of, load_text
 from kerf.engine.supply.caps import excess
-from kerf.engine.supply.pricing import present_price
 from kerf.model import promises
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
-from kerf.model.instancetypes import price_number, price_text
+from kerf.model.instancetypes import price_number
 from kerf.model.nodepool import DRIFTED, EMPTY, REPLACE_EXPIRED, UNDERUTILIZED
 from kerf.model.snapshot import ClusterNode
 from kerf.model.times import duration_text, instant_text
@@ -47,7 +47,7 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
         "instanceType": node.labels.get(INSTANCE_TYPE, ""),
         "capacityType": node.labels.get(CAPACITY_TYPE, ""),
         "zone": node.labels.get(ZONE, ""),
-        "perHour": price_number(present_price(node, read.world.supply)),
+        "perHour": price_of(node, read),
         "priceCap": None if over_cap is None else cause_text(over_cap),
         "stage": stage_of(node),
         "missing": _missing(node, read),
@@ -133,7 +133,8 @@ def _budgets(node: ClusterNode, read: ReadInput) -> dict[str, int | None]:
 def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect, coming: list[str]) -> Iterator[str]:
     read = answers.read
     labels = [node.labels[key] for key in (INSTANCE_TYPE, CAPACITY_TYPE, ZONE) if node.labels.get(key)]
-    price = f"{price_text(present_price(node, read.world.supply))} {read.market.currency}/h"
+    known = price_of(node, read) is not None
+    price = f"{price_cell(node, read)} {read.market.currency}/h" if known else "price unknown"
     age = age_text(read.snapshot.taken_at_s - created_s(node))
     yield f"{title}: {stage_of(node)}, {future.verdict}"
     yield f"  NodePool {pool_of(node) or 'none'}, {', '.join(labels) or 'type unknown'}, {price}, {age} old"

@@ -21,6 +21,7 @@ from kerf.cli.inputs.gaps import gaps, is_assumed, with_claims
 from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.progress import Meter, progress
 from kerf.cli.render import counted
+from kerf.cli.warnings import grouped
 from kerf.config import settings_of
 from kerf.engine.disruption.outdated import by_age, by_pool
 from kerf.engine.disruption.quiet import remaining_s
@@ -250,7 +251,7 @@ def given_instant(text: str | None) -> float | None:
 
 
 def _print_warnings(decoded: Decoded) -> None:
-    for warning in decoded.warnings:
+    for warning in grouped(decoded.warnings):
         echo(f"warning: {warning}", err=True)
     # A scenario stands beside its manifests and is for `kerf simulate`.
     skipped = dict(decoded.skipped_kinds)
@@ -327,7 +328,7 @@ def _snapshot(
         _matured(claim, labels.get(claim.provider_id, {}), pools.get(claim.node_pool), now_s)
         for claim in decoded.node_claims
     )
-    state = ClusterState(assume_node_classes=True, plugin_namespaces=namespaces)
+    state, left_out = ClusterState(assume_node_classes=True, plugin_namespaces=namespaces), list[str]()
     for group in (
         decoded.node_pools,
         decoded.overlays,
@@ -364,7 +365,9 @@ def _snapshot(
                 if not skips_broken:
                     raise
                 # As for the controllers: what others have written must not end the plan for everybody.
-                echo(f"warning: left out: {error}", err=True)
+                left_out.append(f"left out: {error}")
+    for warning in grouped(left_out):
+        echo(f"warning: {warning}", err=True)
     return state.snapshot(now_s, state.pending())
 
 

@@ -6,8 +6,10 @@ from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, percent_text, some, table
 from kerf.cli.stages import prospect
 from kerf.engine.disruption.candidates import moving
+from kerf.engine.disruption.ending import endings
 from kerf.engine.disruption.keeping import Fates
 from kerf.engine.disruption.repacking import SETTLES_S
+from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.disruption import explained
 from kerf.engine.study.steps import MOST_STEPS, ConsolidationStep
 from kerf.engine.supply.pricing import cluster_price
@@ -85,7 +87,13 @@ def _staying(found: Sequence[ConsolidationStep], world: World) -> dict[str, str]
     fates = Fates(after, Plan("", Cost(world.market.currency, 0, 0)))
     now = {node.name: len(moving(node)) for node in world.snapshot.nodes}
     left = (node for node in after.snapshot.nodes if node.name in now and node.node is not None)
-    return {node.name: prospect(node, fates).why + _come(len(moving(node)) - now[node.name]) for node in left}
+    ends = endings(world.snapshot)
+    return {
+        node.name: f"{cause_text(ends[node.name])}: it goes once pods that may not be evicted have ended"
+        if node.name in ends
+        else prospect(node, fates).why + _come(len(moving(node)) - now[node.name])
+        for node in left
+    }
 
 
 def _come(pods: int) -> str:
@@ -175,6 +183,11 @@ def _row(number: int, step: ConsolidationStep) -> tuple[str, ...]:
         str(step.moved),
         price_text(step.before_micro - step.after_micro),
         price_text(step.after_micro),
-        plan.deletions[0].why
-        + (f"; {counted(len(step.homeless), 'pod')} of theirs would wait" if step.homeless else ""),
+        _why(plan) + (f"; {counted(len(step.homeless), 'pod')} of theirs would wait" if step.homeless else ""),
     )
+
+
+def _why(plan: Plan) -> str:
+    """Why the nodes go; of several that go for several causes that of the first, by its name."""
+    first = plan.deletions[0]
+    return first.why if all(each.why == first.why for each in plan.deletions) else f"{first.node}: {first.why}"

@@ -70,10 +70,7 @@ def _has_expired(held: ClusterNode, snapshot: ClusterSnapshot) -> bool:
 
 
 def ended(world: World) -> tuple[Deletion, ...]:
-    """The deletions of those of them whose drain can come to an end, by name; where their pods go is decided later.
-
-    Those that have expired alone where there are any.
-    """
+    """The deletions of those of them whose drain can come to an end, by name; where their pods go is decided later."""
     snapshot = world.snapshot
     found = endings(snapshot)
     if not found:
@@ -89,5 +86,4 @@ def ended(world: World) -> tuple[Deletion, ...]:
         reason = EXPIRED if isinstance(cause, HasExpired) else SCALED_DOWN
         price_micro = present_price(held, world.supply)
         deletions.append(Deletion(held.name, claim.name, claim.node_pool, price_micro, reason, cause))
-    expired = tuple(each for each in deletions if each.reason == EXPIRED)
-    return expired or tuple(deletions)
+    return tuple(deletions)

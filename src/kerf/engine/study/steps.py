@@ -15,7 +15,7 @@ from kerf.engine.decide import alone, decide
 from kerf.engine.disruption.buffers import keeps_buffers
 from kerf.engine.disruption.candidates import candidates, moving
 from kerf.engine.disruption.command import Command, deleting
-from kerf.engine.disruption.ending import ended
+from kerf.engine.disruption.ending import ended, endings
 from kerf.engine.disruption.first import first_command
 from kerf.engine.leaving import unbound
 from kerf.engine.options import Options
@@ -67,10 +67,12 @@ def steps(world: World) -> Iterator[ConsolidationStep]:
 
     Cost: a decision about all nodes for each step.
     """
-    world = world.of(replace(world.snapshot, pending=()))
+    world = world.of(replace(_ending(world), pending=()))
     taken = {node.name for node in world.snapshot.nodes}
     for _ in range(MOST_STEPS):
         gone = ended(world)
+        # Those of one reason make a step.
+        gone = tuple(each for each in gone if each.reason == gone[0].reason)
         command = deleting(world, gone) if gone else None
         if command is None:
             command, _ = first_command(world, candidates(world.snapshot)[0], partial(_kept, world))
@@ -88,6 +90,17 @@ def steps(world: World) -> Iterator[ConsolidationStep]:
         before, then = (cluster_price(each.snapshot.nodes, each.supply) for each in (world, after))
         yield ConsolidationStep(command, moved, before, then, after, homeless)
         world = after
+
+
+def _ending(world: World) -> ClusterSnapshot:
+    """The cluster in which nodes that go at once, and whose pods hold their drain, are being deleted already."""
+    held = endings(world.snapshot).keys() - {each.node for each in ended(world)}
+    now_s = world.snapshot.taken_at_s
+    nodes = tuple(
+        replace(node, claim=replace(node.claim, deleted_s=now_s)) if node.name in held and node.claim else node
+        for node in world.snapshot.nodes
+    )
+    return replace(world.snapshot, nodes=nodes) if held else world.snapshot
 
 
 def _named(command: Command, taken: set[str]) -> Command:
