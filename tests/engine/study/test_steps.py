@@ -11,7 +11,7 @@ from kerf.engine.world import World
 from kerf.model.nodeclaim import DO_NOT_DISRUPT
 from kerf.model.nodepool import Budget
 from kerf.model.snapshot import ClusterSnapshot
-from kerf.testing.builders import resources
+from kerf.testing.builders import a_pod, resources
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours, pool_with
 from tests.engine.disruption.test_drift import drifted
 from tests.engine.disruption.test_ending import aged
@@ -128,4 +128,14 @@ def test_a_node_that_has_expired_takes_no_pods_while_one_of_its_own_holds_it() -
     pods = [on("old", "kept", cpu=1, annotations={DO_NOT_DISRUPT: "true"}), on("used", "x", cpu=1)]
     world = World(a_cluster([free_pool()], [aged("old", 3), ours("used")], pods), MARKET)
 
+    assert [] == list(steps(world))
+
+
+def test_pods_that_wait_are_on_the_nodes_that_have_room_for_them() -> None:
+    """Else a node would go that they come to. Of what is bought for others the steps say nothing."""
+    nodes, running = [ours("a"), ours("b")], [on("b", "x", cpu=3)]
+    waiting = [a_pod("small", cpu=2), a_pod("large", cpu=4)]
+    world = World(a_cluster([free_pool()], nodes, [*running, *waiting]), MARKET)
+
+    assert [("Empty", ["a"], 0, 0, ())] == done(list(steps(World(a_cluster([free_pool()], nodes, running), MARKET))))
     assert [] == list(steps(world))

@@ -63,11 +63,12 @@ class ConsolidationStep:
 
 
 def steps(world: World) -> Iterator[ConsolidationStep]:
-    """What would be done, until nothing is or two hundred steps are over. Pods that wait stay as they are.
+    """What would be done, until nothing is or two hundred steps are over.
 
-    Cost: a decision about all nodes for each step.
+    Pods that wait and have a place on a node that is up count as there; of others nothing is decided. Cost: a decision
+    for the pods that wait, and one about all nodes for each step.
     """
-    world = world.of(replace(_ending(world), pending=()))
+    world = world.of(_with_waiting(world.of(_ending(world))))
     taken = {node.name for node in world.snapshot.nodes}
     for _ in range(MOST_STEPS):
         gone = ended(world)
@@ -101,6 +102,18 @@ def _ending(world: World) -> ClusterSnapshot:
         for node in world.snapshot.nodes
     )
     return replace(world.snapshot, nodes=nodes) if held else world.snapshot
+
+
+def _with_waiting(world: World) -> ClusterSnapshot:
+    """The cluster once the pods that wait have come to the nodes that are up and have room for them."""
+    snapshot = world.snapshot
+    if not snapshot.pending:
+        return snapshot
+    made = decide(world, replace(world.options, with_bound=False))
+    relabelled = {each.node for each in made.relabels}
+    up = {node.name for node in snapshot.nodes if node.node is not None and node.is_initialized} - relabelled
+    places = [each for each in made.placements if each.node in up]
+    return replace(_with_places(world, places, (), {pod.key: pod for pod in snapshot.pending}), pending=())
 
 
 def _named(command: Command, taken: set[str]) -> Command:
