@@ -58,6 +58,7 @@ def test_a_static_pool_gives_up_what_it_has_too_many_empty_nodes_first() -> None
 
     assert {"b": surplus} == endings(a_cluster([static(2)], nodes, pods))
     assert {} == endings(a_cluster([static(3)], nodes, pods))
+    assert {"b": HasExpired(2 * HOUR_S)} == endings(a_cluster([static(2)], [ours("a"), aged("b", 3), ours("c")], pods))
     assert OfStaticPool(Name("pool"), 3) == why(a_cluster([static(3)], nodes), "b")
 
 

@@ -51,13 +51,14 @@ def endings(snapshot: ClusterSnapshot) -> Mapping[str, Ending]:
     for held in snapshot.nodes:
         if held.claim is None:
             continue
-        by_pool.setdefault(held.claim.node_pool, []).append(held.claim)
         if _has_expired(held, snapshot):
             found[held.name] = HasExpired(held.claim.expire_after_s or 0)
+        else:
+            by_pool.setdefault(held.claim.node_pool, []).append(held.claim)
     for pool in snapshot.node_pools:
         many = surplus(pool, by_pool.get(pool.name, ()), lambda claim: by_claim[claim.name].pods, snapshot.taken_at_s)
         for claim in many:
-            found.setdefault(by_claim[claim.name].name, Surplus(Name(pool.name), pool.replicas or 0))
+            found[by_claim[claim.name].name] = Surplus(Name(pool.name), pool.replicas or 0)
     return found
 
 
