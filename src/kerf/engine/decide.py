@@ -24,6 +24,7 @@ from kerf.engine.lastword import heeded
 from kerf.engine.mounting import mounted
 from kerf.engine.options import DEFAULT, Options
 from kerf.engine.outcome import Outcome
+from kerf.engine.ownplaces import keep_own_places
 from kerf.engine.pacing import Pacing, paced
 from kerf.engine.place.preferences import Forms
 from kerf.engine.place.shapes import Readings, Shape, group, group_asking
@@ -63,6 +64,7 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
     tries = [whole(groups, partial(_counted, world, replace(options, budget=each), work)) for each in _budgets(options)]
     chosen = min(tries, key=lambda each: each.outcome.rank)
     made = chosen.outcome
+    keep_own_places(made)
     floors, unmet = floor_launches(world, made.ledger, made.launches)
     now = paced((*made.launches, *floors), made.bought, world.snapshot, world.market.probed)
     idle = _idle(world, made)

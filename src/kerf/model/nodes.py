@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kerf.model.constraints import NO_SCHEDULE, Requirements, Taint
+from kerf.model.constraints import NO_SCHEDULE, PREFER_NO_SCHEDULE, Requirements, Taint
 from kerf.model.nodeclaim import Condition
 from kerf.model.quantities import NOTHING, Resources
 
@@ -31,6 +31,8 @@ RESERVED_FOR = "kerf.dev/reserved-for"
 """Key of the taint that keeps a new node for the pods it was bought for, and of their toleration, both Kerf's."""
 OPENING_TAINTS = frozenset({CORDON_TAINT, RESERVED_FOR})
 """Keys of taints that a new node bears for seconds while it is opened, and that keep no planned pod off."""
+DRIFTED_TAINT = Taint("kerf.dev/drifted", "", PREFER_NO_SCHEDULE)
+"""The taint of a node that has drifted: a pod that comes there moves again, so kube-scheduler prefers the others."""
 _LONGEST_VALUE = 63
 
 

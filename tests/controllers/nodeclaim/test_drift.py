@@ -5,6 +5,7 @@ import pytest
 from kerf.clouds.fake import FakeCloud, Latencies
 from kerf.controllers.nodeclaim.drift import Drift
 from kerf.model.nodeclaim import DRIFTED, NodeClaim
+from kerf.model.nodes import DRIFTED_TAINT
 from tests.clouds.market import MARKET
 from tests.controllers.cluster import Cluster, pool
 
@@ -55,6 +56,20 @@ def test_the_condition_goes_when_the_drift_does(cluster: Cluster, cloud: Judging
     cluster.at(301)
 
     assert cluster.claim().condition(DRIFTED) is None
+
+
+def test_kube_scheduler_is_to_prefer_nodes_that_have_not_drifted(cluster: Cluster, cloud: Judging) -> None:
+    """A soft taint, which goes when the drift does."""
+    cluster.put(pool())
+    cluster.running()
+    cluster.start(Drift(cluster.state, cluster.ports))
+    cluster.at(1)
+    marked = cluster.state.nodes()[0].taints
+    cloud.reason = None
+    cluster.at(301)
+
+    assert ((DRIFTED_TAINT,), "PreferNoSchedule") == (marked, marked[0].effect)
+    assert () == cluster.state.nodes()[0].taints
 
 
 def test_a_claim_without_an_instance_is_not_asked_for(cluster: Cluster, cloud: Judging) -> None:

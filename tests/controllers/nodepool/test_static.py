@@ -5,8 +5,9 @@ from typing import Any
 from kerf.controllers.conditions import Consolidatable, PoolStatus
 from kerf.controllers.nodepool.static import StaticPools
 from kerf.controllers.provisioning import Provisioning
+from kerf.model.nodeclaim import DO_NOT_DISRUPT, DRIFTED, TRUE, Condition
 from kerf.sim.objects import Json
-from tests.controllers.cluster import Cluster, pod, pool
+from tests.controllers.cluster import STAGES, Cluster, pod, pool
 
 
 def static(replicas: int, **given: Any) -> Json:
@@ -69,6 +70,23 @@ def test_surplus_nodes_go_whatever_budgets_say(cluster: Cluster) -> None:
         cluster.change("NodePool", "gpu", spec={"replicas": replicas})
         assert left == staying(cluster)
     assert ("True", "ScaledDown") == cluster.condition("DisruptionReason")[:2]
+
+
+def test_of_surplus_nodes_those_that_have_drifted_go_first(cluster: Cluster) -> None:
+    """Although pods run there and the new ones are empty or still to come: these would only be bought again."""
+    cluster.put(static(4))
+    up = tuple(Condition(stage, TRUE, stage) for stage in STAGES)
+    drifted = Condition(DRIFTED, TRUE, "NodePoolDrifted")
+    for number in (1, 2, 3):
+        cluster.running(number, conditions=(*up, drifted) if number < 3 else up)
+        cluster.put(pod(f"p{number}", node=f"node-{number}", limits={"cpu": "100m"}))
+    cluster.put(pod("kept", node="node-2", limits={"cpu": "100m"}, annotations={DO_NOT_DISRUPT: "true"}))
+    cluster.claimed("gpu-4", reached=())
+    begin(cluster)
+
+    for replicas, left in ((3, ["gpu-2", "gpu-3", "gpu-4"]), (2, ["gpu-2", "gpu-3"]), (1, ["gpu-2"]), (0, [])):
+        cluster.change("NodePool", "gpu", spec={"replicas": replicas})
+        assert left == staying(cluster)
 
 
 def test_nodes_of_a_static_pool_are_not_consolidated(cluster: Cluster) -> None:

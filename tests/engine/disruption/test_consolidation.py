@@ -9,7 +9,7 @@ from kerf.engine.disruption.first import METHODS
 from kerf.engine.disruption.relocation import relocation
 from kerf.engine.explain.disruption import explained
 from kerf.engine.world import World
-from kerf.model.nodeclaim import LAUNCHED, REGISTERED
+from kerf.model.nodeclaim import DRIFTED, LAUNCHED, REGISTERED, TRUE, Condition
 from kerf.model.nodepool import UNDERUTILIZED, WHEN_EMPTY, Budget
 from kerf.model.nodes import Node
 from kerf.model.plan import Plan
@@ -67,6 +67,17 @@ def test_all_pods_must_find_a_place() -> None:
 
     assert ["b"] == order(a_cluster([free_pool()], [ours("a"), ours("b")], [*pods[:1], pods[2]]))[1:]
     assert [] == [n for n in order(a_cluster([free_pool()], [ours("a"), ours("b")], pods)) if n == "a"]
+
+
+def test_no_pod_is_moved_to_a_node_that_goes_for_drift_next() -> None:
+    """It would move again; where no budget lets nodes go for drift, one that has drifted is as any other."""
+    held = Budget("0", ("Drifted",)), Budget("100%")
+    node, claim = ours("b")
+    nodes = [ours("a"), (node, claim.with_condition(Condition(DRIFTED, TRUE, "NodePoolDrifted")))]
+    pods = [on("a", "x", cpu=1), on("b", "y", cpu=3)]
+
+    assert ["b"] == order(a_cluster([free_pool()], nodes, pods))
+    assert {"a", "b"} == {*order(a_cluster([pool_with(*held)], nodes, pods))}
 
 
 def test_empty_nodes_are_not_this_methods() -> None:

@@ -8,11 +8,21 @@ from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.drift import propose
 from kerf.engine.world import World
 from kerf.model.constraints import Requirements
-from kerf.model.nodeclaim import CONSOLIDATABLE, DO_NOT_DISRUPT, DRIFTED, TRUE, Condition
+from kerf.model.nodeclaim import (
+    CONSOLIDATABLE,
+    DO_NOT_DISRUPT,
+    DRIFTED,
+    INITIALIZED,
+    LAUNCHED,
+    READY,
+    REGISTERED,
+    TRUE,
+    Condition,
+)
 from kerf.model.nodepool import Budget, Disruption
 from kerf.model.pods import PodDisruptionBudget
 from kerf.model.snapshot import ClusterSnapshot
-from kerf.testing.builders import resources
+from kerf.testing.builders import a_pod, resources
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_go, on, ours, pool_with
 
 
@@ -61,6 +71,18 @@ def test_several_nodes_may_come_in_the_place_of_one() -> None:
 
     assert 3 == len(first.launches)
     assert {"m5.2xlarge"} == {each.offering.instance_type for each in first.launches}
+
+
+def test_a_step_that_needs_several_nodes_of_a_type_on_trial_takes_another_type() -> None:
+    """One node of such a type is launched at a time, and the step is taken whole."""
+    size = {"cpu": 16, "memory": "64Gi", "pods": 58}
+    big = drifted("big", instance_type="m4.4xlarge", allocatable=size)
+    snapshot = a_cluster([free_pool()], [big], [on("big", f"p{number}", cpu=3) for number in range(4)])
+    usual, trial = MARKET, replace(MARKET, probed=frozenset({("pool", "m5.2xlarge")}))
+    first, other = (next(propose(World(snapshot, each), may_go(snapshot))) for each in (usual, trial))
+
+    assert ["m5.2xlarge"] * 2 == [each.offering.instance_type for each in first.launches]
+    assert ["m5.xlarge"] * 4 == [each.offering.instance_type for each in other.launches]
 
 
 def test_a_node_whose_pods_find_no_place_lets_the_next_go() -> None:
@@ -118,3 +140,71 @@ def test_drift_waits_for_no_quiet() -> None:
     pool = replace(free_pool(), disruption=Disruption(None, budgets=(Budget("100%"),)))
 
     assert [["a"]] == going(a_cluster([pool], [drifted("a")]))
+
+
+def starting(name: str) -> tuple[Any, Any]:
+    """A node that is there and not initialised yet."""
+    return ours(name, reached=(LAUNCHED, REGISTERED))
+
+
+def in_use(name: str) -> tuple[Any, Any]:
+    """A node whose own consolidateAfter still runs."""
+    return ours(name, reached=(LAUNCHED, REGISTERED, INITIALIZED, READY))
+
+
+def test_pods_do_not_move_to_a_node_that_has_drifted() -> None:
+    """They would move again: a node is bought, though another drifted one has room."""
+    nodes = [drifted("a", since_s=1), drifted("b", since_s=2)]
+    first = commands(a_cluster([free_pool()], nodes, [on("a", "x", cpu=1), on("b", "y", cpu=1)]))[0]
+
+    assert (["a"], 1) == ([each.node for each in first.deletions], len(first.launches))
+    assert () == first.deletions[0].moved
+
+
+def test_pods_move_to_any_node_that_stays() -> None:
+    """Also where its own consolidateAfter runs: a node that was just bought has room for the next ones."""
+    pool = replace(free_pool(), disruption=Disruption(300, budgets=(Budget("100%"),)))
+    nodes = [drifted("a"), in_use("b")]
+    first = commands(a_cluster([pool], nodes, [on("a", "x", cpu=1), on("b", "y", cpu=1)]))[0]
+
+    assert (["a"], ["b"], ()) == (
+        [each.node for each in first.deletions],
+        [place.node for place in first.deletions[0].moved],
+        first.launches,
+    )
+
+
+def test_a_node_waits_for_one_that_starts_and_has_room() -> None:
+    """Nothing is bought beside it; a node whose pods do not fit there goes meanwhile."""
+    nodes = [drifted("a", since_s=1), starting("b")]
+
+    assert [] == going(a_cluster([free_pool()], nodes, [on("a", "x", cpu=1)]))
+    assert [["c"]] == going(
+        a_cluster(
+            [free_pool()],
+            [*nodes, drifted("c", since_s=2, instance_type="m5.2xlarge")],
+            [on("a", "x", cpu=1), on("c", "y", cpu=5)],
+        )
+    )
+
+
+def test_where_only_drifted_nodes_have_room_they_take_the_pods() -> None:
+    """The pool may have no more nodes: else none of them would ever go."""
+    pool = replace(free_pool(), limits=resources(nodes=2))
+    nodes = [drifted("a", since_s=1), drifted("b", since_s=2)]
+    first = commands(a_cluster([pool], nodes, [on("a", "x", cpu=1), on("b", "y", cpu=1)]))[0]
+
+    assert (["a"], ["b"], ()) == (
+        [each.node for each in first.deletions],
+        [place.node for place in first.deletions[0].moved],
+        first.launches,
+    )
+
+
+def test_a_pod_that_waits_for_room_on_the_node_finds_another_place() -> None:
+    """The plan has put it there; the node goes all the same, and only its own pods are moved."""
+    nodes = [drifted("a"), in_use("b")]
+    pods = [on("a", "x", cpu=1), on("b", "y", cpu=1), a_pod("waits", cpu=1)]
+    first = commands(a_cluster([free_pool()], nodes, pods))[0]
+
+    assert ["default/x"] == [place.pod.pod for place in first.deletions[0].moved]

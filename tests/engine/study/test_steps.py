@@ -62,7 +62,7 @@ def test_each_step_makes_the_fleet_cheaper_down_to_its_bound(held: ClusterSnapsh
 
 
 def test_what_came_in_the_place_of_others_is_left_alone() -> None:
-    """In a cluster for two hours; here for ever, as no time passes. Else the new node would go in the second step."""
+    """In a cluster for a while; here for ever, as no time passes. Else the new node would go in the second step."""
     cores = {"a": [1, 2, 3], "b": [4, 1, 2], "c": [3, 4, 4, 1], "d": [4, 3, 2, 2]}
     pods = [serving(name, f"{name}{at}", cpu) for name, each in cores.items() for at, cpu in enumerate(each)]
     nodes = [node(name, *("m5.2xlarge", 8) if name in "ab" else ("m5.4xlarge", 16)) for name in cores]
@@ -113,13 +113,13 @@ def test_old_nodes_go_first_and_their_pods_get_what_they_need() -> None:
 
 def test_a_static_pool_is_scaled_and_replaced_and_never_consolidated() -> None:
     """Its nodes are quiet, and hardly used; pods on them go where there is room."""
-    pool = replace(free_pool(), replicas=2)
-    nodes = [ours("a"), drifted("b"), ours("c")]
+    pool = replace(free_pool(), replicas=3)
+    nodes = [ours("a"), drifted("b"), ours("c"), drifted("d")]
     world = World(a_cluster([pool], nodes, [on("b", "x", cpu=1)]), MARKET)
     found = list(steps(world))
 
-    assert [("ScaledDown", ["a"], 0, 0, ()), ("Drifted", ["b"], 1, 1, ())] == done(found)
-    assert ["c", "launch-0"] == [node.name for node in found[-1].after.snapshot.nodes]
+    assert [("ScaledDown", ["d"], 0, 0, ()), ("Drifted", ["b"], 1, 1, ())] == done(found)
+    assert ["a", "c", "launch-0"] == [node.name for node in found[-1].after.snapshot.nodes]
     assert 1 == sum(len(node.pods) for node in found[-1].after.snapshot.nodes)
 
 

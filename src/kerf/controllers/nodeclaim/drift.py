@@ -14,6 +14,7 @@ from kerf.model import events
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.nodeclaim import DRIFTED, LAUNCHED, TRUE, Condition, NodeClaim
 from kerf.model.nodepool import NodePool
+from kerf.model.nodes import DRIFTED_TAINT
 from kerf.model.poolhash import is_stamped, stamp
 from kerf.model.snapshot import Deleted, Event, NodeClass, Synced, Watched
 from kerf.state import ClusterState
@@ -89,7 +90,17 @@ class Drift:
             condition = Condition(DRIFTED, TRUE, reason, "", self._ports.clock.now_s())
             self._state.note(await self._ports.writer.update_node_claim_status(claim.with_condition(condition)))
             self._ports.recorder.record(events.drifted(claim.name, reason))
+        await self._mark(claim, is_drifted=reason is not None)
         return Result(_AGAIN_S)
+
+    async def _mark(self, claim: NodeClaim, *, is_drifted: bool) -> None:
+        """Have kube-scheduler prefer other nodes to one that has drifted: what comes there would move again."""
+        node = self._state.node_of(claim)
+        if node is None or node.deleted_s is not None or (DRIFTED_TAINT in node.taints) == is_drifted:
+            return
+        others = tuple(taint for taint in node.taints if taint != DRIFTED_TAINT)
+        changed = replace(node, taints=(*others, DRIFTED_TAINT) if is_drifted else others)
+        self._state.note(await self._ports.writer.update_node(changed))
 
     async def _reason(self, claim: NodeClaim, pool: NodePool) -> str | None:
         node = self._state.node_of(claim)

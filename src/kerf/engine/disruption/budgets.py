@@ -61,11 +61,7 @@ class Census:
         The least of the active budgets, percentages of initialised nodes rounded up, less nodes that go or are not
         ready; and no more than the pool's floor (`kerf.dev/min-nodes`) leaves.
         """
-        counts = [
-            _of(budget, self._up[pool.name])
-            for budget in _for(pool, reason)
-            if _ends_s(budget, self._now_s) is not None
-        ]
+        counts = self._counts(pool, reason)
         by_budgets = [max(0, min(counts) - self.going(pool, reason))] if counts else []
         spare = self.spare(pool)
         return min([*by_budgets, *([] if spare is None else [spare])], default=None)
@@ -91,6 +87,14 @@ class Census:
                 return None
             at_s = end_s
         return None
+
+    def lets_go(self, pool: NodePool, reason: str) -> bool:
+        """Whether the active budgets let any node of the pool go for a reason, now or once others have gone."""
+        return min(self._counts(pool, reason), default=1) > 0
+
+    def _counts(self, pool: NodePool, reason: str) -> list[int]:
+        active = (budget for budget in _for(pool, reason) if _ends_s(budget, self._now_s) is not None)
+        return [_of(budget, self._up[pool.name]) for budget in active]
 
     def spare(self, pool: NodePool) -> int | None:
         """How many nodes the pool has beyond its floor; None where it states none.

@@ -10,7 +10,8 @@ from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import Drifts
 from kerf.engine.disruption.command import Command, deleting, replacing
-from kerf.engine.disruption.substitution import Substitutes
+from kerf.engine.disruption.relocation import comes_to_last, lasts, stays
+from kerf.engine.disruption.substitution import Substitutes, Substitution
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.causes import Name
@@ -29,11 +30,33 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     if gone:
         yield deleting(world, tuple(_deletion(each, world) for each in gone))
         return
-    substitutes = Substitutes(world)
-    for candidate in drifted[:_MOST_TRIED]:
-        found = substitutes.of([candidate])
+    for candidate, found in _found(world, drifted[:_MOST_TRIED]):
+        yield replacing(world, found.deletions(DRIFTED, Drifts(Name(candidate.drift))), found.launches)
+
+
+def _found(world: World, drifted: Sequence[Candidate]) -> Iterator[tuple[Candidate, Substitution]]:
+    """What holds the pods of each: nodes that have not drifted, then nodes to buy; others only where neither does.
+
+    A pod that moved to a node that has drifted would move again. One waits where nodes that start will do instead.
+    """
+    lasting, coming = Substitutes(world, lasts), Substitutes(world, comes_to_last)
+    are_coming = any(not node.is_initialized and comes_to_last(node, world.snapshot) for node in world.snapshot.nodes)
+    left = []
+    for each in drifted:
+        found = lasting.of([each])
+        if are_coming and (found is None or found.launches):
+            awaited = coming.of([each])
+            if awaited is not None and (found is None or awaited.after_micro < found.after_micro):
+                continue
+        if found is None:
+            left.append(each)
+        else:
+            yield each, found
+    staying = Substitutes(world, stays)
+    for each in left:
+        found = staying.of([each])
         if found is not None:
-            yield replacing(world, found.deletions(DRIFTED, Drifts(Name(candidate.drift))), found.launches)
+            yield each, found
 
 
 def may_go(candidate: Candidate, allowance: Allowance) -> bool:

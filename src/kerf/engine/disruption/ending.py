@@ -14,7 +14,7 @@ from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.causes import Name
 from kerf.model.eviction import Budgets, is_protected
-from kerf.model.nodeclaim import INITIALIZED, LAUNCHED, NodeClaim
+from kerf.model.nodeclaim import DRIFTED, INITIALIZED, LAUNCHED, NodeClaim
 from kerf.model.nodepool import EXPIRED, SCALED_DOWN, NodePool
 from kerf.model.plan import Deletion
 from kerf.model.pods import Pod
@@ -26,18 +26,21 @@ def surplus(
 ) -> tuple[NodeClaim, ...]:
     """Those of the claims of a static pool that are too many, in the order in which they go; none of another pool.
 
-    First claims without a node, then empty nodes, then those whose pods are disturbed least; one with a pod that may
-    not be disrupted last. One that was bought in the place of another counts in its stead.
+    First those that have drifted, which would be replaced anyway. Among equals claims without a node come first, then
+    empty nodes, then those whose pods are disturbed least, then the older ones; one with a pod that may not be
+    disrupted is the last of all. One that was bought in the place of another counts in its stead.
     """
     if pool.replicas is None or pool.deleted_s is not None:
         return ()
     held = [claim for claim in claims if stays(claim)]
     coming = {name for claim in claims for name in claim.replaced_by}
 
-    def order(claim: NodeClaim) -> tuple[bool, bool, bool, bool, int, str]:
+    def order(claim: NodeClaim) -> tuple[bool, bool, bool, bool, bool, int, float, str]:
         pods = [pod for pod in pods_of(claim) if moves(pod)]
         is_kept = any(is_protected(pod, now_s) for pod in pods)
-        return (claim.name in coming, claim.is_true(LAUNCHED), bool(pods), is_kept, of_node(pods), claim.name)
+        has_node, stays_on = claim.is_true(LAUNCHED), not claim.is_true(DRIFTED)
+        disturbs = bool(pods), of_node(pods)
+        return (claim.name in coming, is_kept, stays_on, has_node, *disturbs, claim.created_s, claim.name)
 
     return tuple(sorted(held, key=order)[: max(0, len(held) - pool.replicas)])
 

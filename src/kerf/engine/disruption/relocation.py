@@ -1,9 +1,10 @@
 """Where the pods of a node would go if it went: to nodes that stay, beside the pods that wait already."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kerf.engine.defaulting import SpreadDefaults, with_default_spread
+from kerf.engine.disruption.budgets import Census
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.courses import Course, Rooms
 from kerf.engine.gangs import gangs
@@ -18,13 +19,18 @@ from kerf.engine.place.trial import Trial, placed_pod
 from kerf.engine.place.volumes import Volumes
 from kerf.engine.world import World
 from kerf.model.causes import Cause
-from kerf.model.nodeclaim import CONSOLIDATABLE
+from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, DRIFTED
+from kerf.model.nodepool import DRIFTED as REASON_DRIFTED
 from kerf.model.plan import NodePlacement
 from kerf.model.pods import Pod
+from kerf.model.promises import read
 from kerf.model.rejections import workload_of
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
 _NEEDS, _MOVED = "needs", "moved"
+
+Receives = Callable[[ClusterNode, ClusterSnapshot], bool]
+"""Says which nodes of a snapshot pods may be moved to."""
 
 
 class Relocation:
@@ -38,10 +44,11 @@ class Relocation:
         unmovable_now = unmovable(world.snapshot)
         world = world.with_leaving()
         defaults = SpreadDefaults(world.snapshot, world.options.default_spread)
-        snapshot = with_default_spread(world.snapshot, world.options.default_spread)
+        snapshot, counted = _with_promised(with_default_spread(world.snapshot, world.options.default_spread))
         staying = replace(snapshot, nodes=tuple(node for node in snapshot.nodes if may_receive(node, snapshot)))
         # Pods on the others count for spread and affinity.
-        leaving = frozenset(node.name for node in snapshot.nodes) - {node.name for node in staying.nodes}
+        leaving = frozenset(node.name for node in snapshot.nodes) - {node.name for node in staying.nodes} - counted
+        self._counted = counted
         self._trial = Trial(snapshot, world.market, leaving, world.volumes, lambda: world.supply.domains)
         self._readings = Readings.of(snapshot)
         self._numbers = {spot.cluster_node.name: number for number, spot in enumerate(self._trial.spots)}
@@ -98,6 +105,12 @@ class Relocation:
             for pod, (_, number, placed) in zip(shape.pods, taken, strict=True):
                 name = self._trial.spots[number].cluster_node.name
                 places[pod.key] = NodePlacement(placed_pod(pod, placed), name)
+        return self._in_order(places)
+
+    def _in_order(self, places: Mapping[str, NodePlacement]) -> tuple[NodePlacement, ...] | None:
+        """The places by name of the pod; None where a pod that tolerates all would go to a node that only counts."""
+        if any(place.node in self._counted for place in places.values()):
+            return None
         return tuple(places[key] for key in sorted(places))
 
     def _moving(self, candidate: Candidate) -> tuple[Shape, ...] | None:
@@ -165,7 +178,7 @@ class Relocation:
                 break
             places.update(placed)
         trial.undo_to(mark)
-        return tuple(places[key] for key in sorted(places)) if places else None
+        return self._in_order(places) if places else None
 
     def _without(self, closed: int) -> Rooms:
         """The rooms that differ where the pods that wait do not go to the spot."""
@@ -191,6 +204,32 @@ class Relocation:
         return self._known_kinds[shape.identity]
 
 
+def _with_promised(snapshot: ClusterSnapshot) -> tuple[ClusterSnapshot, frozenset[str]]:
+    """The snapshot in which pods that wait for a node that starts, and go by other pods, are there; and those nodes, by
+    name, which take no others.
+
+    Else the pods of a node would move as if there were no others to come, and those that wait could not come to their
+    nodes any more. Cost: the promises of nodes that start, and the pods that wait.
+    """
+    starting = (node for node in snapshot.nodes if not node.is_initialized and not node.is_deleting)
+    homes = {key: each.name for each in starting if each.claim for key in read(each.claim.annotations).pods}
+    coming: dict[str, list[Pod]] = {}
+    left = list[Pod]()
+    for pod in snapshot.pending if homes else ():
+        home = homes.get(pod.key) if pod.spec.has_relations else None
+        if home is None:
+            left.append(pod)
+        else:
+            coming.setdefault(home, []).append(replace(pod, node_name=home))
+    if not coming:
+        return snapshot, frozenset()
+    nodes = (
+        closed(replace(node, pods=(*node.pods, *coming[node.name]))) if node.name in coming else node
+        for node in snapshot.nodes
+    )
+    return replace(snapshot, nodes=tuple(nodes), pending=tuple(left)), frozenset(coming)
+
+
 def _needs(candidate: Candidate) -> SummedRequests:
     findings = candidate.cluster_node.findings
     if _NEEDS not in findings:
@@ -204,12 +243,19 @@ def relocation(world: World, candidate: Candidate) -> tuple[NodePlacement, ...] 
     return Relocation(world).of(candidate)
 
 
-def still_fit(found: Iterable[NodePlacement], pods: Iterable[Pod], before: ClusterSnapshot, present: World) -> bool:
+def still_fit(
+    found: Iterable[NodePlacement],
+    pods: Iterable[Pod],
+    before: ClusterSnapshot,
+    present: World,
+    receives: Receives | None = None,
+) -> bool:
     """Whether the pods of a node still find the places that were found for them: each of them on the node named there.
 
-    A node that is the same object as before has not changed and is not asked. Pods that began to wait since then count
-    for nothing: some do on a large cluster, always, and the next pass finds them a place. Cost: the pods, and the pods
-    on nodes that have changed.
+    `receives` says which nodes pods may be moved to, `may_receive` where nothing is given. A node that is the same
+    object as before has not changed and is not asked. Pods that began to wait since then count for nothing: some do on
+    a large cluster, always, and the next pass finds them a place. Cost: the pods, and the pods on nodes that have
+    changed.
     """
     snapshot = present.snapshot
     places = {placement.pod.pod: placement.node for placement in found}
@@ -218,7 +264,7 @@ def still_fit(found: Iterable[NodePlacement], pods: Iterable[Pod], before: Clust
     for pod in pods:
         homes.add(pod.node_name)
         node = snapshot.node(places.get(pod.key, ""))
-        if node is None or not may_receive(node, snapshot):
+        if node is None or not (receives or may_receive)(node, snapshot):
             return False
         if node is not before.node(node.name):
             planned.setdefault(node.name, []).append(pod)
@@ -246,14 +292,48 @@ def _left(trial: Trial, node: str, shapes: Iterable[Shape]) -> bool:
 def may_receive(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
     """Whether pods may be moved to the node: it must stay.
 
-    A node whose own consolidateAfter still runs (an empty one, say) may be the next to go: then no pod need move.
+    A node whose own consolidateAfter still runs (an empty one, say) may be the next to go: then no pod need move. One
+    that has drifted goes as soon as its pool's budgets allow it; where they allow none it is as any other.
     """
-    if node.node is None or not node.is_initialized or node.is_deleting:
+    if not stays(node, snapshot) or (has_drifted(node) and _goes_for_drift(node, snapshot)):
         return False
     if node.claim is None or node.claim.is_true(CONSOLIDATABLE):
         return True
     pool = snapshot.pool(node.claim.node_pool)
     return pool is None or pool.replicas is not None or pool.disruption.consolidate_after_s is None
+
+
+def closed(node: ClusterNode) -> ClusterNode:
+    """The node as one that takes no pods; those on it still count."""
+    held, claim = node.node, node.claim
+    if held is not None:
+        return replace(node, node=replace(held, taints=(*held.taints, DISRUPTED_TAINT)))
+    return node if claim is None else replace(node, claim=replace(claim, taints=(*claim.taints, DISRUPTED_TAINT)))
+
+
+def stays(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
+    """Whether the node is up and does not go yet: pods of one that has to go may be moved to it."""
+    return node.node is not None and node.is_initialized and not node.is_deleting
+
+
+def lasts(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
+    """The same, where the node has not drifted itself: pods that move there need not move again for that."""
+    return stays(node, snapshot) and not has_drifted(node)
+
+
+def comes_to_last(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
+    """The same of a node that is up or starts."""
+    return not node.is_deleting and not has_drifted(node)
+
+
+def has_drifted(node: ClusterNode) -> bool:
+    """Whether the node is not what its pool or its NodeClass says now."""
+    return node.claim is not None and node.claim.is_true(DRIFTED)
+
+
+def _goes_for_drift(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
+    pool = snapshot.pool(node.claim.node_pool) if node.claim is not None else None
+    return pool is not None and Census.of(snapshot).lets_go(pool, REASON_DRIFTED)
 
 
 def moved(pods: Iterable[Pod], volumes: Volumes, defaults: SpreadDefaults) -> list[Pod] | None:

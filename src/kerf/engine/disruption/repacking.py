@@ -32,7 +32,7 @@ _WASTED = 50
 _HOUR_S = 3600
 _MOST_ALONE = 10
 """Nodes that are tried one by one where no more of them save anything together."""
-SETTLES_S = 7_200.0
+SETTLES_S = 1_200.0
 """So long a node that was bought in the place of others is left alone."""
 _MOST_WORK, _FEWEST_TRIES = 20_000, 3
 """Nodes and pods looked at in one pass, over all tries; and so many tries on any fleet."""
@@ -96,6 +96,11 @@ class _Judged:
         """Sort key: the most waste for what the move disturbs first."""
         return (-self.waste_micro * MILLION // of_node(self.candidate.pods), self.candidate.node.name)
 
+    @property
+    def by_share(self) -> tuple[float, str]:
+        """Sort key: the largest share of the price wasted first."""
+        return (-self.waste_micro / self.price_micro, self.candidate.node.name)
+
 
 def _judged(world: World, candidates: Sequence[Candidate]) -> list[_Judged]:
     """All of them, the most wasted first; without those with a pod that nothing for sale holds, which must stay."""
@@ -113,50 +118,61 @@ def _judged(world: World, candidates: Sequence[Candidate]) -> list[_Judged]:
 
 
 def _best(world: World, judged: Sequence[_Judged]) -> Substitution | None:
-    """The best of those that are wasted most, of half as many, and so on; else of others; else of single ones.
+    """What saves the largest share of what its nodes cost, else what others save, else single ones.
 
-    All are tried together first where most are wasted: what the others keep would be missing beside the rest.
+    Of two orders those first in each are tried. Where most are wasted all go together if they can: what the others keep
+    would be missing beside the rest.
     """
-    substitutes, balance = Substitutes(world), Balance(world)
+    tries = _Tries(world)
     wasted = [each for each in judged if each.is_wasted]
     first, *others = _windows(world, wasted) or [[]]
-    together = _within(world, judged) if len(wasted) > len(judged) // 2 else []
-    sizes = [len(first) >> power for power in range(len(first).bit_length() - 1)]
-    best: tuple[float, Substitution] | None = None
-    work = _Work(world)
-    for chosen in (*([together] if len(together) > len(first) else []), *(first[:size] for size in sizes)):
-        if not work.allows(chosen):
-            break
-        gain, found = _tried(substitutes, balance, chosen)
-        if found is None:
-            continue
-        if best is None or gain > best[0]:
-            best = gain, found
-        if found.saved_micro >= _GOOD_ENOUGH * sum(max(0, each.waste_micro) for each in chosen):
-            break
-    if best is not None:
-        return best[1]
+    if len(wasted) > len(judged) // 2:
+        together = _within(world, judged)
+        found = tries.of(together) if len(together) > len(first) else None
+        if found is not None:
+            return found
+    largest = _within(world, sorted(wasted, key=lambda each: each.by_share))
+    best = [*tries.halving(first), *tries.halving(largest)]
+    if best:
+        return max(best, key=lambda each: each.share_saved)
     several = (window for window in others[:_MOST_WINDOWS] if len(window) > 1)
     for chosen in (*several, *([each] for each in wasted[:_MOST_ALONE])):
-        if not work.allows(chosen):
-            break
-        _, found = _tried(substitutes, balance, chosen)
+        found = tries.of(chosen)
         if found is not None:
             return found
     return None
 
 
-class _Work:
-    """Counts what tries cost: a look at all nodes and at the pods that move. Of a large fleet there are few."""
+class _Tries:
+    """What goes together and what is saved by it. Each set of nodes is tried once.
+
+    A try costs a look at all nodes and at the pods that move, so of a large fleet there are few.
+    """
 
     def __init__(self, world: World) -> None:
-        self._nodes, self._spent, self._tries = len(world.snapshot.nodes), 0, 0
+        self._substitutes, self._balance = Substitutes(world), Balance(world)
+        self._nodes, self._spent, self._made = len(world.snapshot.nodes), 0, set[frozenset[str]]()
 
-    def allows(self, chosen: Sequence[_Judged]) -> bool:
-        """Whether one more try may be made; counts it."""
-        self._tries += 1
-        self._spent += self._nodes + sum(len(each.candidate.pods) for each in chosen)
-        return self._tries <= _FEWEST_TRIES or self._spent <= _MOST_WORK
+    def of(self, chosen: Sequence[_Judged]) -> Substitution | None:
+        """What these come to; None where they save nothing, were tried before, or too much was tried."""
+        names = frozenset(each.candidate.node.name for each in chosen)
+        spent = self._spent + self._nodes + sum(len(each.candidate.pods) for each in chosen)
+        if names in self._made or (len(self._made) >= _FEWEST_TRIES and spent > _MOST_WORK):
+            return None
+        self._made.add(names)
+        self._spent = spent
+        return _tried(self._substitutes, self._balance, chosen)
+
+    def halving(self, first: Sequence[_Judged]) -> Iterator[Substitution]:
+        """Of the first, half of these, and so on, until enough of what is wasted is saved."""
+        for power in range(len(first).bit_length() - 1):
+            chosen = first[: len(first) >> power]
+            found = self.of(chosen)
+            if found is None:
+                continue
+            yield found
+            if found.saved_micro >= _GOOD_ENOUGH * sum(max(0, each.waste_micro) for each in chosen):
+                return
 
 
 def _windows(world: World, wasted: Sequence[_Judged]) -> list[list[_Judged]]:
@@ -207,8 +223,8 @@ def _within(world: World, wasted: Sequence[_Judged]) -> list[_Judged]:
     return [each for each in wasted if allowance.take(each.candidate.pool.name)]
 
 
-def _tried(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Judged]) -> tuple[float, Substitution | None]:
-    """What is gained by these nodes' end while their pods run, and how; None where nothing is.
+def _tried(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Judged]) -> Substitution | None:
+    """How these nodes' end gains something while their pods run; None where nothing is gained.
 
     Nodes that would be bought again as they are stay, and others fill them: that moves fewer pods.
     """
@@ -221,7 +237,7 @@ def _tried(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Judged]
         if again is None or less < _AS_GOOD * gain:
             break
         wasted, gain, found = fewer, less, again
-    return gain, found
+    return found
 
 
 def _gained(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Judged]) -> tuple[float, Substitution | None]:

@@ -13,7 +13,7 @@ from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate, candidate_of, may_save, may_save_with_room, moving
 from kerf.engine.disruption.command import Command, replacing
 from kerf.engine.disruption.obstacles import Obstacles
-from kerf.engine.disruption.relocation import still_fit
+from kerf.engine.disruption.relocation import may_receive, stays, still_fit
 from kerf.engine.disruption.successors import Successors, replaced
 from kerf.engine.world import World
 from kerf.model.nodepool import DRIFTED, EMPTY, UNDERUTILIZED, UNHEALTHY, is_read_alike
@@ -83,7 +83,8 @@ class _Present:
             return False
         if not deletion.replaced_by and moved and len(pods) < len(candidate.pods):
             return False
-        if moved and not still_fit(deletion.moved, pods, self._before.snapshot, self._now):
+        receives = stays if deletion.reason == DRIFTED else may_receive
+        if moved and not still_fit(deletion.moved, pods, self._before.snapshot, self._now, receives):
             return False
         return allowance.take(candidate.pool.name)
 

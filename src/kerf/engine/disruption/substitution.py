@@ -4,16 +4,18 @@ The planner itself is asked, in the world as it will be while the new nodes star
 still count against the limits of their pools, and their pods wait. So what is found here is what the next plans find.
 """
 
+import math
 from collections import Counter, deque
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kerf.engine.decide import decide
+from kerf.engine.decision import Decision
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import TakesPods
 from kerf.engine.disruption.disturbance import start_s
-from kerf.engine.disruption.relocation import may_receive
+from kerf.engine.disruption.relocation import Receives, closed, may_receive
 from kerf.engine.leaving import with_leaving
 from kerf.engine.place.shapes import Kinds, Readings
 from kerf.engine.supply.pricing import present_price
@@ -21,7 +23,8 @@ from kerf.engine.world import World
 from kerf.model.causes import Cause, Name
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.instancetypes import SPOT
-from kerf.model.nodeclaim import DISRUPTED_TAINT, REPLACED_BY
+from kerf.model.market import BackOff, TriedAlone
+from kerf.model.nodeclaim import REPLACED_BY
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import REPLAY, Deletion, Launch, NodePlacement, PlacedPod
 from kerf.model.pods import Pod
@@ -64,6 +67,11 @@ class Substitution:
         """What is saved an hour; negative where the new nodes cost more."""
         return self.before_micro - self.after_micro
 
+    @property
+    def share_saved(self) -> float:
+        """What is saved as a share of what the old nodes cost; 0 where they cost nothing."""
+        return self.saved_micro / self.before_micro if self.before_micro else 0.0
+
     def deletions(self, reason: str, cause: Cause) -> tuple[Deletion, ...]:
         """One for each old node, in their order; each saves its own price, less what the launches cost."""
         return tuple(
@@ -82,10 +90,10 @@ class Substitution:
 
 
 class Substitutes:
-    """Of one snapshot."""
+    """Of one snapshot; `receives` says which nodes take pods of those that go."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, world: World, receives: Receives = may_receive) -> None:
+        self._world, self._receives = world, receives
         self._options = replace(world.options, with_bound=False)
 
     @cached_property
@@ -101,14 +109,16 @@ class Substitutes:
         """
         marked = {each.node.name for each in victims}
         world = self._without(marked)
-        keys = {pod.key for pod in world.snapshot.pending if world.snapshot.leaving.get(pod.key) in marked}
+        # Not those that wait and have a place there now: they find another.
+        own = {pod.key for each in victims for pod in each.pods}
+        keys = {pod.key for pod in world.snapshot.pending if world.snapshot.leaving.get(pod.key) in marked} & own
         if must_save and any(pod.key not in keys for each in victims for pod in each.pods):
             # Of some pods no plan is made beforehand: they are not moved to save money.
             return None
-        made = decide(world, self._options)
+        made = self._decided(world, keys)
         placed = {each.pod.pod: each for each in made.placements if each.pod.pod in keys}
-        closed = {node.name for node in self._base.nodes if not may_receive(node, self._base)}
-        if made.relabels or made.evictions or any(each.node in closed for each in placed.values()):
+        refused = {node.name for node in self._base.nodes if not self._receives(node, self._base)}
+        if made.relabels or made.evictions or any(each.node in refused for each in placed.values()):
             return None
         launches = [launch for launch in made.launches if any(each.pod in keys for each in launch.pods)]
         bought = {each.pod for launch in launches for each in launch.pods if each.pod in keys}
@@ -125,6 +135,24 @@ class Substitutes:
                 return None
             moves.launches = list(saving)
         return moves.assigned(prices)
+
+    def _decided(self, world: World, keys: Container[str]) -> Decision:
+        """What the planner decides; without types of which one node is launched at a time, where the pods need more.
+
+        A step is taken whole or not at all: it would wait until one of these types has come up for others.
+        """
+        made = decide(world, self._options)
+        late = [
+            each.cause
+            for each in made.refusals
+            if isinstance(each.cause, TriedAlone) and any(pod.key in keys for pod in each.pods)
+        ]
+        if not late:
+            return made
+        market = world.market
+        held_back = tuple(BackOff(str(each.pool), str(each.instance_type), math.inf) for each in late)
+        market = replace(market, back_offs=(*market.back_offs, *held_back))
+        return decide(replace(world, market=market, known=None), self._options)
 
     def _saving(self, found: Substitution) -> Sequence[Launch] | None:
         """The launches without alternatives that would cost more than is saved; None where nothing is saved."""
@@ -162,10 +190,10 @@ class Substitutes:
         return max(prices, default=_UNKNOWN)
 
     def _without(self, marked: set[str]) -> World:
-        """The world in which these nodes go, and nodes that may go themselves take no pods of theirs."""
+        """The world in which these nodes go, and only those that receive pods take theirs."""
         base = self._base
         nodes = tuple(
-            _going(node) if node.name in marked else node if may_receive(node, base) else _closed(node)
+            _going(node) if node.name in marked else node if self._receives(node, base) else closed(node)
             for node in base.nodes
         )
         return self._world.of(replace(base, nodes=nodes)).with_leaving()
@@ -197,7 +225,7 @@ class Substitutes:
 
     def _takes(self, node: str, snapshot: ClusterSnapshot) -> bool:
         held = snapshot.node(node)
-        return held is not None and may_receive(held, snapshot)
+        return held is not None and self._receives(held, snapshot)
 
 
 class _Moves:
@@ -294,14 +322,6 @@ def _going(node: ClusterNode) -> ClusterNode:
     claim = node.claim
     assert claim is not None
     return replace(node, claim=replace(claim, annotations={**claim.annotations, REPLACED_BY: ""}))
-
-
-def _closed(node: ClusterNode) -> ClusterNode:
-    """The node as one that takes no pods; those on it still count."""
-    held, claim = node.node, node.claim
-    if held is not None:
-        return replace(node, node=replace(held, taints=(*held.taints, DISRUPTED_TAINT)))
-    return node if claim is None else replace(node, claim=replace(claim, taints=(*claim.taints, DISRUPTED_TAINT)))
 
 
 def _capacity_type(node: ClusterNode) -> str:

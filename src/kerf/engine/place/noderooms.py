@@ -18,7 +18,7 @@ from kerf.model.constraints import Requirements, Taint
 from kerf.model.gpu import DeviceState
 from kerf.model.market import Market
 from kerf.model.nodeclaim import DISRUPTED_TAINT, NodeClaim
-from kerf.model.nodes import CORDONED_BY_KERF, OPENING_TAINTS, is_ephemeral
+from kerf.model.nodes import CORDONED_BY_KERF, DRIFTED_TAINT, OPENING_TAINTS, is_ephemeral
 from kerf.model.plan import Misfit
 from kerf.model.pods import HostPort, Pod, PodSpec
 from kerf.model.quantities import Resources
@@ -276,8 +276,10 @@ def _lasting_taints(node: ClusterNode) -> tuple[Taint, ...]:
     if node.node is None:
         return claimed
     # The taint of a cordon stays for a while when the cordon is lifted; `is_usable` goes by the cordon itself. A
-    # reservation ends within seconds, and the promises of the node's claim say for whom the room is.
-    taints = tuple(taint for taint in node.node.taints if taint.key not in OPENING_TAINTS)
+    # reservation ends within seconds, and the promises of the node's claim say for whom the room is. The taint of a
+    # drifted node keeps no pod off, and would make each pod of the cluster one with a preference.
+    passing = (taint for taint in node.node.taints if taint.key not in OPENING_TAINTS)
+    taints = tuple(taint for taint in passing if taint != DRIFTED_TAINT)
     if node.is_initialized:
         return taints
     if not node.is_registered:

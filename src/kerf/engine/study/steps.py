@@ -2,7 +2,7 @@
 
 Each command is taken for done at once: the new nodes are up as planned, the pods have their places, and
 consolidateAfter of the nodes that they came to is over. Else no time passes. So what came in the place of other nodes
-is left alone, as it is in a cluster for two hours, and the steps end there. In a cluster pods come and go meanwhile,
+is left alone, as it is in a cluster for a while, and the steps end there. In a cluster pods come and go meanwhile,
 and every command is decided on what is there then.
 """
 
