@@ -111,3 +111,14 @@ def test_what_annotations_alone_book_is_said_to_be_booked(tmp_path: Path) -> Non
     assert {"default/chat-0": True, "default/search-0": True, "default/forged": False} == {
         holder["pod"]: holder["bound"] for item in items for holder in item["holders"]
     }
+
+
+def test_what_is_newer_than_the_present_is_of_age_0() -> None:
+    """That is said: no age is negative."""
+    early = (*files("examples/nodes-over-time/cluster.yaml"), "--now", "2026-01-05T05:00:00Z")
+    done = kerf("nodes", *early)
+
+    assert "note: --now 2026-01-05T05:00:00Z: 10 objects are newer, up to 2026-01-05T06:00:00Z" in done.stderr
+    assert ["0s", "0s", "0s"] == [line.split()[6] for line in done.stdout.splitlines()[1:4]]
+    assert ", 0s old" in kerf("explain", "node/kept", *early).stdout
+    assert "" == kerf("nodes", *early[:-1], "2026-01-05T06:00:00Z").stderr

@@ -48,8 +48,29 @@ def test_nodes_of_node_groups_are_compared_on_demand() -> None:
 def test_a_cluster_of_node_groups_alone_says_what_to_type() -> None:
     """Without the flag there is nothing to compare; without a NodePool there is nothing to buy."""
     alone = kerf("shadow", *files(GROUPS)).stdout
-    unpooled = kerf("shadow", *files(GROUPS), "--all-nodes").stdout
+    done = kerf("shadow", *files(GROUPS), "--all-nodes")
+    unpooled = done.stdout
 
     assert "hint: --all-nodes compares the nodes of node groups too" in alone
+    assert 3 == done.returncode
     assert "4 pods: 4 would get no place, so the two prices cannot be compared\n" in unpooled
     assert "hint: kerf plan, with their workloads instead of the pods, says why\n" in unpooled
+
+
+def test_a_price_that_nothing_says_is_unknown_and_not_0() -> None:
+    """In each list of nodes, in their sums, and beside the cost of a plan, which has no such nodes."""
+    odd = (ROOT / GROUPS).read_text(encoding="utf-8").replace("m5.2xlarge", "own.big")
+    given = ("-f", "-", *files(POOLS))
+    said = "the price of 2 nodes is not known (own.big)"
+    plan, nodes = (kerf(command, *given, stdin=odd).stdout for command in ("plan", "nodes"))
+    listed = kerf("nodes", *given, "-o", "json", stdin=odd).data["items"]
+
+    assert f"note: 4 nodes of no NodePool are not in the cost: 2.424 USD/h, and {said}\n" in plan
+    assert f"4 nodes, 2.424 USD/h; {said}\n" in nodes
+    assert [None, None, 1.212, 1.212] == [each["perHour"] for each in listed]
+    assert "unknown" in kerf("top", *given, stdin=odd).stdout
+    assert "price unknown" in kerf("explain", "node/ip-10-0-1-10.ec2.internal", *given, stdin=odd).stdout
+    assert (
+        f"4 pods: {said}, so the two prices cannot be compared\n"
+        in kerf("shadow", "--all-nodes", *given, stdin=odd).stdout
+    )

@@ -181,6 +181,14 @@ def test_an_interrupted_instance_is_announced_and_goes(sky: Sky) -> None:
         sky.done(sky.cloud.delete(instance.provider_id))
 
 
+def test_an_instance_on_demand_is_not_said_to_be_spot(sky: Sky) -> None:
+    """The cloud has a change of it scheduled."""
+    instance = sky.done(sky.cloud.create(claim(types=("g5.xlarge",), capacity_types=("on-demand",))))
+    sky.cloud.interrupt(instance.provider_id)
+
+    assert [InterruptionKind.SCHEDULED] == [i.interruption.kind for i in sky.cloud.instances if i.interruption]
+
+
 def test_an_ended_claim_gets_no_second_instance(sky: Sky) -> None:
     """The token of an instance that has ended is used up, as with AWS."""
     instance = sky.done(sky.cloud.create(G5))

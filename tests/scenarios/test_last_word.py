@@ -1,6 +1,7 @@
 """The scheduler has the last word: what it refuses twice on a node that was bought is given back, said, and not bought
 again until something changes. Whole lives in virtual time, with the real controllers."""
 
+from itertools import pairwise
 from pathlib import Path
 from textwrap import dedent
 
@@ -194,3 +195,14 @@ def test_a_claim_that_comes_lets_the_pod_be_bought_for_at_once(tmp_path: Path) -
 
     (bound_s,) = times(report, "bound", "web")
     assert bound_s <= 15.5 * 60 + 2 * 126 + 15
+
+
+def test_a_pod_that_is_refused_for_ever_costs_ever_fewer_nodes(tmp_path: Path) -> None:
+    """The pause doubles from five minutes to a day, and the event says how often it was in vain."""
+    report = simulated(tmp_path, "24h", deployment("web"), timeline=REFUSED)
+    at_s = times(report, "claim created")
+    between = [later - earlier for earlier, later in pairwise(at_s)]
+
+    assert 9 == len(at_s)
+    assert all(later > 1.3 * earlier for earlier, later in pairwise(between))
+    assert "refused 8 times by now" in whys(report, "RejectedByScheduler", "pod/")[7]

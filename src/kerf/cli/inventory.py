@@ -13,11 +13,12 @@ from kerf.cli.inputs.wanted import key_of
 from kerf.cli.output.screen import Screen, current
 from kerf.cli.output.written import in_order
 from kerf.cli.plan.json import API_VERSION, Json, cards_number
+from kerf.cli.prices import price_cell, price_of, unpriced_text
 from kerf.cli.render import counted, emit, table
 from kerf.cli.stages import age_text, stage_of
 from kerf.engine.supply.pricing import capacity_type_of, present_price
 from kerf.model.constraints import INSTANCE_TYPE, NODE_POOL, ZONE
-from kerf.model.instancetypes import price_number, price_text
+from kerf.model.instancetypes import price_text
 from kerf.model.snapshot import ClusterNode
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def _node_object(node: ClusterNode, read: ReadInput) -> Json:
         "gpus": len(node.devices),
         "gpusAllocated": cards_number(sum(device.allocated_percent_points for device in node.devices)),
         "pods": [pod.key for pod in node.pods],
-        "perHour": price_number(present_price(node, read.world.supply)),
+        "perHour": price_of(node, read),
     }
 
 
@@ -168,7 +169,9 @@ def _node_lines(read: ReadInput, is_wide: bool) -> Sequence[str]:
     if not screen.has_headers:
         return table_lines
     total = sum(present_price(node, read.world.supply) for node in nodes)
-    return [*table_lines, "", f"{counted(len(nodes), 'node')}, {price_text(total)} {read.market.currency}/h"]
+    unknown = unpriced_text(nodes, read)
+    sum_text = f"{counted(len(nodes), 'node')}, {price_text(total)} {read.market.currency}/h"
+    return [*table_lines, "", f"{sum_text}; {unknown}" if unknown else sum_text]
 
 
 def _filled(node: ClusterNode, read: ReadInput) -> "NodeLine":
@@ -184,7 +187,7 @@ def _node_row(node: ClusterNode, read: ReadInput, is_wide: bool) -> tuple[str, .
     wide = (node.claim.name if node.claim is not None else "-",) if is_wide else ()
     labels = [node.labels.get(INSTANCE_TYPE) or "-", capacity_type_of(node) or "-", node.labels.get(ZONE) or "-"]
     age = age_text(read.snapshot.taken_at_s - created_s(node))
-    price = price_text(present_price(node, read.world.supply))
+    price = price_cell(node, read)
     counts = (_gpus_text(node), str(len(node.pods)), price)
     return (name, *wide, pool_of(node) or "-", *labels, stage_of(node), age, *counts)
 

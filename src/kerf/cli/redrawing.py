@@ -17,7 +17,7 @@ from kerf.cli.output.written import in_order
 from kerf.cli.plan.json import API_VERSION, Json, cards_number
 from kerf.cli.render import counted, emit, table
 from kerf.engine.study.usage.overload import NodeLoad, load_of
-from kerf.engine.supply.pricing import present_price
+from kerf.engine.supply.pricing import is_priced, present_price
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.placeholders import is_virtual
 from kerf.model.quantities import CPU, MEMORY, quantity_text
@@ -37,6 +37,7 @@ class Busy:
     fill: Fill
     load: NodeLoad | None
     price_micro: int
+    is_priced: bool = True
 
 
 def show(what: str, flags: dict[str, Any], *, is_screen: bool = False) -> int:
@@ -48,7 +49,10 @@ def show(what: str, flags: dict[str, Any], *, is_screen: bool = False) -> int:
     read = read_input(Source.of(flags), with_usage=True)
     nodes = [node for node in read.snapshot.nodes if asked.unsatisfied_by(node.labels) is None]
     supply = read.world.supply
-    rows = [Busy(node, fill_of(node), load_of(node, read.usage), present_price(node, supply)) for node in nodes]
+    rows = [
+        Busy(node, fill_of(node), load_of(node, read.usage), present_price(node, supply), is_priced(node, supply))
+        for node in nodes
+    ]
     rows = in_order(rows, lambda row: _object(row), flags["sort_by"])
     waiting = sum(1 for pod in read.snapshot.pending if not is_virtual(pod.key))
     sums = _sums(rows)
@@ -91,7 +95,7 @@ def _object(row: Busy) -> Json:
         "cpuUsedPercent": used[CPU],
         "memoryUsedPercent": used[MEMORY],
         "pods": len(row.node.pods),
-        "perHour": price_number(row.price_micro),
+        "perHour": price_number(row.price_micro) if row.is_priced else None,
     }
 
 
@@ -160,6 +164,6 @@ def _row(row: Busy, drawn: Screen | None) -> tuple[str, ...]:
         share(memory, f"{percent(*memory)}%"),
         used[1],
         share(cards, f"{cards_number(cards[0]):g}/{cards[1] // 10_000}"),
-        price_text(row.price_micro),
+        price_text(row.price_micro) if row.is_priced else "unknown",
         str(len(row.node.pods)),
     )

@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 
 from kerf.cli.echo import echo
-from kerf.cli.exits import DONE
+from kerf.cli.exits import DONE, LOOK
 from kerf.cli.inputs.input import ReadInput, Source, read_input
 from kerf.cli.inputs.leader import NoLeader, ShadowFleet, ShadowReport, ask_leader
 from kerf.cli.inputs.leaderflags import LeaderFlags
 from kerf.cli.plan.json import API_VERSION, Json
+from kerf.cli.prices import unpriced_text
 from kerf.cli.progress import progress
 from kerf.cli.render import counted, emit, table
 from kerf.cli.run.decisions import fleet_object
@@ -35,8 +36,8 @@ def show(flags: dict[str, Any]) -> int:
     with progress(f"planning the pods of {counted(len(nodes), 'node')}", 0.3 + 0.01 * len(nodes)):
         made = refit(read.world, nodes, Options(flags["strategy"], with_bound=False))
     seen = None if source.files and not leader.url else _seen(source, leader)
-    emit(flags["output"], lambda: _object(made, seen, read), lambda: _lines(made, seen, read))
-    return DONE
+    emit(flags["output"], lambda: _object(made, seen, read), lambda: _lines(made, seen, read, nodes))
+    return LOOK if made.unplaced else DONE
 
 
 def _seen(source: Source, flags: LeaderFlags) -> ShadowReport | None:
@@ -61,12 +62,18 @@ def _object(made: Refit, seen: ShadowReport | None, read: ReadInput) -> Json:
     }
 
 
-def _lines(made: Refit, seen: ShadowReport | None, read: ReadInput) -> list[str]:
+def _lines(made: Refit, seen: ShadowReport | None, read: ReadInput, nodes: frozenset[str]) -> list[str]:
     if not made.present.nodes:
         return [f"no node of a NodePool in the {read.place}", *_without_pool(read), *_seen_lines(seen)]
     rows = (("now", made.present), ("Kerf", made.planned))
     lines = table(_HEADERS, [_row(name, fleet) for name, fleet in rows])
-    return [*lines, "", _verdict(made, read.market.currency), *_others(made), *_seen_lines(seen)]
+    return [
+        *lines,
+        "",
+        _verdict(made, read, nodes),
+        *_others(made),
+        *_seen_lines(seen),
+    ]
 
 
 def _without_pool(read: ReadInput) -> Iterable[str]:
@@ -81,14 +88,17 @@ def _row(name: str, fleet: Fleet) -> tuple[str, ...]:
     return (name, str(fleet.nodes), price_text(fleet.price_micro), text)
 
 
-def _verdict(made: Refit, currency: str) -> str:
+def _verdict(made: Refit, read: ReadInput, nodes: frozenset[str]) -> str:
     pods, saved = counted(made.pods, "pod"), made.present.price_micro - made.planned.price_micro
     if made.unplaced:
         return f"{pods}: {made.unplaced} would get no place, so the two prices cannot be compared"
+    unknown = unpriced_text((node for node in read.snapshot.nodes if node.name in nodes), read)
+    if unknown:
+        return f"{pods}: {unknown}, so the two prices cannot be compared"
     if saved <= 0:
         return f"{pods}: Kerf would not buy cheaper"
     percent = saved * 100 // made.present.price_micro
-    return f"{pods}: Kerf's nodes cost {price_text(saved)} {currency}/h less, {percent} %"
+    return f"{pods}: Kerf's nodes cost {price_text(saved)} {read.market.currency}/h less, {percent} %"
 
 
 def _others(made: Refit) -> Iterable[str]:

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from kerf.config import Settings
 from kerf.controllers.nodeclaim.stages import deadlines_of, waiting_condition
 from kerf.engine import lifecycle
-from kerf.engine.disruption.causes import Keeping, NeverConsolidated, NoNodeClaim, NoNodePool, NotQuietYet, Starting
+from kerf.engine.disruption.causes import (
+    Keeping,
+    NeverConsolidated,
+    NoNodeClaim,
+    NoNodePool,
+    NotQuietYet,
+    OfStaticPool,
+    Starting,
+)
 from kerf.engine.disruption.keeping import Fates
 from kerf.engine.explain.disruption import going_text, keeping_text
 from kerf.engine.lifecycle import ClaimStage
@@ -15,6 +23,7 @@ from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.model.times import duration_text
 from kerf.sharing.registry import families_of, owner_of
 
+_EXACT_S = 600
 _DOING = {
     ClaimStage.LAUNCHED: "launching",
     ClaimStage.REGISTERED: "registering",
@@ -55,9 +64,10 @@ def missing(node: ClusterNode, snapshot: ClusterSnapshot) -> Condition | None:
 
 
 def age_text(seconds: float) -> str:
-    """An age as kubectl shows it."""
-    days = int(seconds) // 86400
-    return f"{days}d" if days > 1 else duration_text(int(seconds))
+    """An age, without seconds from ten minutes on, as kubectl shows it; what is yet to come is of age 0."""
+    whole = max(0, int(seconds))
+    days = whole // 86400
+    return f"{days}d" if days > 1 else duration_text(whole if whole < _EXACT_S else whole - whole % 60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +95,7 @@ def _quiet_s(cause: Keeping) -> float | None:
     match cause:
         case NotQuietYet(_, left_s):
             return left_s
-        case NoNodeClaim() | NoNodePool() | Starting() | NeverConsolidated():
+        case NoNodeClaim() | NoNodePool() | Starting() | NeverConsolidated() | OfStaticPool():
             return None
         case _:
             return 0

@@ -15,13 +15,18 @@ from kerf.cloudprovider import (
     Instance,
     InstanceNotFound,
     InsufficientCapacity,
-    Interruption,
-    InterruptionKind,
     LaunchFailed,
     RepairPolicy,
     Throttled,
 )
-from kerf.clouds.launching import INTERRUPTION_NOTICE_S, Selection, choose, instance_of, reached
+from kerf.clouds.launching import (
+    INTERRUPTION_NOTICE_S,
+    Selection,
+    choose,
+    instance_of,
+    interruption_of,
+    reached,
+)
 from kerf.errors import CloudError
 from kerf.model.instancetypes import InstanceType, OfferingKey
 from kerf.model.nodeclaim import NodeClaim
@@ -239,7 +244,7 @@ class FakeCloud(CloudProvider):
         if machine is None:
             raise InstanceNotFound(f"no instance {provider_id}")
         end_s = self._clock.now_s() + notice_s
-        machine.instance = replace(machine.instance, interruption=Interruption(InterruptionKind.SPOT, end_s))
+        machine.instance = replace(machine.instance, interruption=interruption_of(machine.instance.offering, end_s))
         self._tell(INTERRUPTED, machine.instance, detail=f"ends in {notice_s:g} s")
         self._clock.call_at(end_s, lambda: self._terminate(machine, 0, "taken back by the cloud"))
 

@@ -8,15 +8,22 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from kerf.cloudprovider import INSUFFICIENT_CAPACITY, Instance, InsufficientCapacity, LaunchFailed
+from kerf.cloudprovider import (
+    INSUFFICIENT_CAPACITY,
+    Instance,
+    InsufficientCapacity,
+    Interruption,
+    InterruptionKind,
+    LaunchFailed,
+)
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, ZONE
-from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering, OfferingKey, allowed_offerings
+from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, SPOT, InstanceType, Offering, OfferingKey, allowed_offerings
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.promises import offering_of
 from kerf.ports import Clock
 
 INTERRUPTION_NOTICE_S = 120
-"""Between the notice that a spot instance is taken back and its end, as AWS gives it."""
+"""Between the notice that an instance is taken back and its end, as AWS gives it for spot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,12 @@ class Selection:
         wanted = (self.instance_type, self.zone, self.capacity_type)
         actual = (key.instance_type, key.zone, key.capacity_type)
         return all(w is None or w == a for w, a in zip(wanted, actual, strict=True))
+
+
+def interruption_of(offering: OfferingKey, deadline_s: float) -> Interruption:
+    """What the cloud announces of an instance that it ends then: spot is taken back, for others a change is due."""
+    kind = InterruptionKind.SPOT if offering.capacity_type == SPOT else InterruptionKind.SCHEDULED
+    return Interruption(kind, deadline_s)
 
 
 @dataclass(frozen=True, slots=True)

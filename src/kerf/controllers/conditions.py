@@ -111,9 +111,6 @@ class Consolidatable:
         pool = self._state.pool(claim.node_pool) if claim is not None else None
         if claim is None or pool is None or claim.is_deleting or not claim.is_true(INITIALIZED):
             return DONE
-        if pool.replicas is not None:
-            # A static pool keeps its nodes, in use or not.
-            return DONE
         left_s = remaining_s(claim, pool, self._ports.clock.now_s())
         if left_s is None:
             return DONE

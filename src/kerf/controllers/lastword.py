@@ -44,6 +44,8 @@ _TWO_ATTEMPTS_S = 2 * (300 + 30)
 """After so long any pod was tried twice."""
 _AGAIN_S = 30.0
 _FORGOTTEN_S = 86_400.0
+_LONGER = 12
+"""A pause may be so many times as long as that of a type that fails: stock comes back, and a refusal stays as it is."""
 _ALL = "pods"
 
 
@@ -214,7 +216,9 @@ class LastWord:
             return
         before, workload = rejection_of(pod), workload_of(pod)
         tries = self._tries.get(workload)
-        if tries is not None and now_s >= tries.last.at_s + max(_FORGOTTEN_S, 2 * self._settings.back_off_most_s):
+        if tries is not None and now_s >= tries.last.at_s + max(
+            _FORGOTTEN_S, 2 * _LONGER * self._settings.back_off_most_s
+        ):
             tries = None
         known = max(before.times if before is not None else 0, tries.times if tries is not None else 0)
         if tries is not None and now_s < tries.last.again_s:
@@ -234,7 +238,7 @@ class LastWord:
         if await self._note(pod, made):
             self._ports.recorder.record(
                 events.rejected(
-                    pod.key, pod.spec.scheduler_name, expected.node, said, made.retry_s(pod), expected.lacks
+                    pod.key, pod.spec.scheduler_name, expected.node, said, made.retry_s(pod), expected.lacks, times
                 )
             )
             if claim is not None:
@@ -265,7 +269,7 @@ class LastWord:
 
     def _pause_s(self, known: int) -> float:
         """How long nothing is planned after so many earlier rejections."""
-        return min(self._settings.back_off_s * float(2 ** min(known, 30)), self._settings.back_off_most_s)
+        return min(self._settings.back_off_s * float(2 ** min(known, 30)), _LONGER * self._settings.back_off_most_s)
 
     async def _inherit(self, pod: Pod, now_s: float) -> None:
         """A workload that was rejected many times gets no further try by making its pods again, or changing them."""

@@ -44,9 +44,8 @@ def leaving_pods(snapshot: ClusterSnapshot) -> tuple[tuple[Pod, ClusterNode], ..
 
     Not those that `moves` leaves out, nor those that Karpenter leaves out: do-not-disrupt, a budget that never allows
     an eviction, or several budgets, keep them there, unless the node is broken and its drain ends all the same. Nor
-    those of which no plan is made beforehand: a window or a
-    request judges a pod when it comes, and one that its scheduler has refused before may be refused again. Cost: linear
-    in nodes, and in the pods of those that go.
+    those of which no plan is made beforehand: a window or a request judges a pod when it comes, and one that its
+    scheduler has refused before may be refused again. Cost: linear in nodes, and in the pods of those that go.
     """
     going = [node for node in snapshot.nodes if node.is_deleting and node.pods]
     if not going:
@@ -56,14 +55,20 @@ def leaving_pods(snapshot: ClusterSnapshot) -> tuple[tuple[Pod, ClusterNode], ..
 
 
 def _leaves(pod: Pod, node: ClusterNode, budgets: Budgets, now_s: float) -> bool:
-    if not moves(pod) or WINDOW_LABEL in pod.labels or consumed_request(pod) or REJECTED in pod.annotations:
+    if WINDOW_LABEL in pod.labels or consumed_request(pod) or REJECTED in pod.annotations:
         return False
-    if _is_repaired(node):
-        return True
+    return moves(pod) and (_is_repaired(node) or not is_held(pod, budgets, now_s))
+
+
+def is_held(pod: Pod, budgets: Budgets, now_s: float) -> bool:
+    """Whether the pod would need another place and no eviction is ever allowed: do-not-disrupt, a budget that always
+    refuses, or several budgets."""
+    if not moves(pod):
+        return False
     if is_protected(pod, now_s):
-        return False
+        return True
     covering = budgets.covering(pod)
-    return len(covering) < 2 and not any(budget.always_holds(pod) for budget in covering)
+    return len(covering) > 1 or any(budget.always_holds(pod) for budget in covering)
 
 
 def _is_repaired(node: ClusterNode) -> bool:

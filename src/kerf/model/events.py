@@ -76,14 +76,17 @@ def not_reserved(pod_key: str, claim: str, why: str) -> Occurrence:
     return _about("Pod", pod_key, WARNING, "NotReserved", f"The node of {claim} cannot be reserved for this pod: {why}")
 
 
-def rejected(pod_key: str, scheduler: str, node: str, said: str, retry_s: float | None, lacks: str = "") -> Occurrence:
+def rejected(
+    pod_key: str, scheduler: str, node: str, said: str, retry_s: float | None, lacks: str = "", times: int = 1
+) -> Occurrence:
     """A scheduler refuses a pod on the node that the plan has for it, or that was bought for it and lacks something."""
     until = "what is refused has changed"
     when = f"until {until}" if retry_s is None else f"before {instant_text(retry_s)}, unless {until}"
     what = f'{scheduler} refuses this pod on node {node}, where Kerf\'s plan has room for it: "{said}"'
     if lacks:
         what = f'node {node} was bought for this pod and cannot hold it: {lacks}; {scheduler} says "{said}"'
-    message = f"{what}; Kerf plans no other node for it {when}"
+    often = f"; refused {times} times by now" if times > 1 else ""
+    message = f"{what}; Kerf plans no other node for it {when}{often}"
     return Occurrence(("Pod", pod_key), WARNING, "RejectedByScheduler", message, ("Pod", pod_key, node, "rejected"))
 
 

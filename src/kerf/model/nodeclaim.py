@@ -162,6 +162,11 @@ class NodeClaim:
         return found is not None and found.status == TRUE and found.reason != GPUS_HEALTHY
 
     @property
+    def expires_s(self) -> float | None:
+        """When it is as old as `expireAfter`; None for never, and where nothing says when it was made."""
+        return self.created_s + self.expire_after_s if self.expire_after_s is not None and self.created_s else None
+
+    @property
     def replaced_by(self) -> tuple[str, ...]:
         """The claims that must be up before its node goes; empty where it goes for no others."""
         return names_in(self.annotations.get(REPLACED_BY, ""))

@@ -31,3 +31,27 @@ def test_what_the_table_has_planned_is_what_reaches_the_limit(resource: str, lim
     said = {found.group(1) for reason in reasons if (found := re.search(r": (\S+) planned", reason))}
 
     assert {figures["planned"]} == said
+
+
+def test_a_static_pool_says_what_it_keeps_and_of_what_it_buys() -> None:
+    """Its nodes go for drift alone; pods are offered none of its types."""
+    pool = a_pool()
+    pool["spec"]["replicas"] = 3
+    data = planned([pool], "explain", "nodepool/blue", "-o", "json").data["items"][0]
+    text = planned([pool], "explain", "nodepool/blue").stdout
+
+    assert (3, ["Drifted"]) == (data["replicas"], list(data["disruptionsAllowed"]))
+    assert data["instanceTypes"]
+    assert "static: keeps 3 nodes, in use or not (spec.replicas); may go now: " in text
+
+
+def test_closed_budgets_say_when_they_open() -> None:
+    """By reason, where a schedule says it."""
+    pool = a_pool()
+    pool["spec"]["disruption"] = {
+        "consolidateAfter": "1m",
+        "budgets": [{"nodes": "0", "schedule": "0 9 * * *", "duration": "8h", "reasons": ["Empty"]}],
+    }
+    text = planned([pool], "explain", "nodepool/blue").stdout
+
+    assert "may go now: 0 when Empty before 2026-01-05T17:00:00Z, any number when Underutilized" in text

@@ -1,6 +1,10 @@
 """`kerf plan --consolidate`: the steps in which nodes would go."""
 
+from kerf.cli.plan.consolidation import steps_lines, steps_object
+from kerf.engine.study.steps import steps
+from kerf.engine.world import World
 from tests.cli.program import files, kerf
+from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours
 
 CLUSTER = (*files("examples/nodes-over-time/cluster.yaml"), "--now", "2026-01-05T08:00:00Z")
 
@@ -16,7 +20,12 @@ def test_each_step_says_what_goes_what_comes_and_what_it_saves() -> None:
     assert ("Underutilized", 0.384) == (step["reason"], step["perHourSaved"])
     assert [("large", ["launch-0"])] == [(each["node"], each["launches"]) for each in step["nodes"]]
     assert ["m5.2xlarge"] == [each["instanceType"] for each in step["launches"]]
+    assert [["default/shop-0", "default/shop-1"]] == [each["pods"] for each in step["launches"]]
+    assert [["large"]] == [each["replaces"] for each in step["launches"]]
     assert ["full", "kept"] == [each["node"] for each in data["staying"]]
+    assert [("full", "2026-02-04T06:00:00Z"), ("kept", "2026-02-04T06:00:00Z")] == [
+        (each["node"], each["at"]) for each in data["expiring"]
+    ]
 
 
 def test_a_plan_shows_the_first_step() -> None:
@@ -36,6 +45,29 @@ def test_manifests_without_nodes_have_no_steps() -> None:
     pools = files("examples/000-gpu-pools/pool.yaml", "examples/000-gpu-pools/workload.yaml")
 
     assert "no node would go\n" == kerf("plan", *pools, "--consolidate").stdout
+
+
+def test_old_nodes_go_and_their_pods_are_said_to_move() -> None:
+    """Whatever else keeps them, but for pods that may not be evicted."""
+    late = (*files("examples/nodes-over-time/cluster.yaml"), "--now", "2026-03-05T08:00:00Z")
+    (step, *_) = kerf("plan", *late, "--consolidate", "-o", "json").data["steps"]
+    plan = kerf("plan", *late)
+
+    assert ("Expired", ["full", "large"]) == (step["reason"], [each["node"] for each in step["nodes"]])
+    assert [] == step["podsWithoutPlace"]
+    assert "note: 3 nodes are as old as expireAfter and go at once" in plan.stdout
+    assert "expireAfter 720h is over" in kerf("explain", "node/kept", *late).stdout
+
+
+def test_what_costs_as_little_as_it_can_is_said_to() -> None:
+    """No percentage of nothing; and without steps the cost is what it is."""
+    world = World(a_cluster([free_pool()], [ours("idle"), ours("used")], [on("used", "x", cpu=3)]), MARKET)
+    found = list(steps(world))
+    none = World(a_cluster([free_pool()], [ours("used")], [on("used", "x", cpu=3)]), MARKET)
+    data = steps_object([], none, None)
+
+    assert "so it is the cheapest possible" in "\n".join(steps_lines(found, world, found[-1].after_micro))
+    assert (0.192, 0.192, []) == (data["perHourBefore"], data["perHourAfter"], data["steps"])
 
 
 def test_it_stands_in_place_of_a_plan() -> None:

@@ -108,3 +108,30 @@ def test_an_allowance_counts_while_a_plan_is_made() -> None:
     assert [True, False] == [allowance.take("a") for _ in range(2)]
     assert [True, True] == [allowance.take("b") for _ in range(2)]
     assert not allowance.take("unknown")
+
+
+@pytest.mark.parametrize(
+    "budgets, hours",
+    [
+        ((Budget("0", schedule="0 9 * * *", duration_s=8 * HOUR_S),), 5),
+        ((Budget("0", schedule="@hourly", duration_s=2 * HOUR_S),), None),
+        ((Budget("0"), Budget("0", schedule="0 9 * * *", duration_s=8 * HOUR_S)), None),
+        ((Budget("0", schedule="0 9 * * *", duration_s=8 * HOUR_S), Budget("1")), 5),
+        (
+            (
+                Budget("0", schedule="0 9 * * *", duration_s=4 * HOUR_S),
+                Budget("0%", schedule="0 13 * * *", duration_s=HOUR_S),
+            ),
+            2,
+        ),
+        ((Budget("0", reasons=(UNDERUTILIZED,)),), 0),
+        ((Budget("0", schedule="0 3 * * *", duration_s=HOUR_S),), 0),
+    ],
+    ids=["ends", "begins again", "another never ends", "another is open", "one after another", "of others", "later"],
+)
+def test_closed_budgets_say_when_they_open(budgets: tuple[Budget, ...], hours: float | None) -> None:
+    """Hours from noon; 0 where they are open now, None where no schedule ends it."""
+    pool = pool_with(*budgets)
+    opens_s = Census(a_cluster([pool], [ours("a")])).opens_s(pool, EMPTY)
+
+    assert hours == (None if opens_s is None else (opens_s - NOON_S) / HOUR_S)

@@ -12,7 +12,7 @@ from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.first import first_command
 from kerf.engine.disruption.keeping import Fates
 from kerf.engine.disruption.standing import standing
-from kerf.engine.explain.disruption import keeping_text
+from kerf.engine.explain.disruption import explained, keeping_text
 from kerf.engine.explain.plan import explain
 from kerf.engine.options import Options
 from kerf.engine.study.steps import steps
@@ -186,3 +186,6 @@ def test_what_would_be_done_step_by_step_keeps_the_room() -> None:
     assert (["big"], 0) == ([each.node for each in found.command.deletions], found.moved)
     assert ["m5.xlarge"] == [each.offering.instance_type for each in found.command.launches]
     assert [] == list(steps(world([ours("a")])))
+    said = explained(found.command)
+    assert "comes in the place of node big, which then goes" == said.launches[0].why
+    assert "the room that is kept costs less on 1 new node, saves 0.192 USD/h" == said.deletions[0].why

@@ -11,6 +11,7 @@ from kerf.model.nodeclaim import CONSOLIDATABLE, DO_NOT_DISRUPT, INITIALIZED, LA
 from kerf.model.pods import Owner
 from kerf.testing.builders import NOON_S, a_node, a_pod, a_snapshot
 from tests.engine.disruption.clusters import a_cluster, free_pool, may_go, on, ours
+from tests.engine.disruption.test_drift import drifted
 
 PROTECTED = {DO_NOT_DISRUPT: "true"}
 
@@ -50,3 +51,23 @@ def test_blocked_nodes_are_reported_with_their_reason() -> None:
 
     assert ["b"] == [candidate.node.name for candidate in found]
     assert (Blocked(Name("a"), DoNotDisrupt()),) == blocked
+
+
+def test_the_annotation_counts_on_the_claim_too() -> None:
+    """Its value is what it is on a node."""
+    node, claim = ours("a")
+
+    def blocked(value: str) -> tuple[Blocked, ...]:
+        held = replace(claim, annotations={DO_NOT_DISRUPT: value})
+        return candidates(a_cluster([free_pool()], [(node, held)]))[1]
+
+    assert (Blocked(Name("a"), DoNotDisrupt(is_of_claim=True)),) == blocked("true")
+    assert () == blocked("false")
+
+
+def test_a_node_of_a_static_pool_is_no_candidate_to_save_money() -> None:
+    """Whatever a claim of the time before it was static says; one that has drifted is one."""
+    pool = replace(free_pool(), replicas=1)
+    (each,) = may_go(a_cluster([pool], [ours("a"), drifted("b")]))
+
+    assert ("b", False) == (each.node.name, each.is_quiet)

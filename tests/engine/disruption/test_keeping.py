@@ -65,6 +65,21 @@ def test_the_first_rule_that_keeps_a_node_is_reported() -> None:
     assert OthersFirst(is_empty=True) == alone(free_pool())
 
 
+def test_a_closed_budget_says_until_when() -> None:
+    """By its schedule, or by nodes that go already."""
+    hours = pool_with(Budget("0", schedule="0 9 * * *", duration_s=8 * 3600))
+    nodes = [ours("a"), ours("b", deleted_s=NOON_S)]
+    pods = [on("a", "web", cpu=1)]
+    found = [alone(hours), why(a_cluster([pool_with(Budget("1"))], nodes, pods)), alone(pool_with(Budget("0")))]
+    text = "the disruption budgets of NodePool pool let no further node go for the reason"
+
+    assert [
+        f"{text} Empty before 2026-01-05T17:00:00Z",
+        f"{text} Underutilized while 1 node of it goes or is not ready",
+        f"{text} Empty at any time, as no schedule ends that",
+    ] == [keeping_text(each) for each in found]
+
+
 def test_a_node_that_a_pod_comes_to_stays() -> None:
     """The first of several is named."""
     placements = tuple(NodePlacement(PlacedPod(f"default/{name}"), "a") for name in ("one", "two"))

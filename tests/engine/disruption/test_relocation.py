@@ -1,5 +1,6 @@
 """Where the pods of a node would go, beside pods that wait."""
 
+from dataclasses import replace
 from typing import Any
 
 from kerf.engine.disruption.relocation import Relocation, relocation
@@ -7,7 +8,7 @@ from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.constraints import HOSTNAME, ZONE, Requirements
 from kerf.model.defaultspread import default_spread_of
-from kerf.model.nodeclaim import NodeClaim
+from kerf.model.nodeclaim import CONSOLIDATABLE, NodeClaim
 from kerf.model.nodes import Node
 from kerf.model.pods import Owner, Pod
 from kerf.model.policies import IGNORE, RESPECT
@@ -169,3 +170,17 @@ def test_a_relocation_leaves_no_trace() -> None:
 
     assert first == [shared.of(each) for each in may_go(snapshot)]
     assert None not in first
+
+
+def test_a_node_of_a_static_pool_takes_pods_that_move() -> None:
+    """It is never quiet, because nothing takes it away."""
+    state = ClusterState(assume_node_classes=True)
+    fixed = replace(free_pool("fixed"), replicas=1)
+    node, claim = ours("b", pool="fixed")
+    pairs = [ours("a"), (node, claim.without_condition(CONSOLIDATABLE))]
+    for value in (free_pool(), fixed, *(each for pair in pairs for each in pair), on("a", "x", cpu=1)):
+        state.apply(Upserted(value))
+    snapshot = state.snapshot(NOON_S)
+    (candidate,) = may_go(snapshot)
+
+    assert ["b"] == [each.node for each in Relocation(World(snapshot, MARKET)).of(candidate) or ()]

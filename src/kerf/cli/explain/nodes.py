@@ -10,6 +10,7 @@ from kerf.cli.inputs.input import ReadInput
 from kerf.cli.inputs.naming import WORKLOADS
 from kerf.cli.inventory import card_object, created_s, holder_text, pool_of
 from kerf.cli.plan.json import Json
+from kerf.cli.prices import price_cell, price_of
 from kerf.cli.render import counted, some, table
 from kerf.cli.stages import Prospect, age_text, missing, prospect, stage_of
 from kerf.engine.disruption.budgets import Census
@@ -19,13 +20,12 @@ from kerf.engine.explain.disruption import alternative_text
 from kerf.engine.explain.promises import broken_text
 from kerf.engine.study.usage.overload import MEASURED, crowd_text, crowds, load_of, load_text
 from kerf.engine.supply.caps import excess
-from kerf.engine.supply.pricing import present_price
 from kerf.model import promises
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
-from kerf.model.instancetypes import price_number, price_text
-from kerf.model.nodepool import EMPTY, UNDERUTILIZED
+from kerf.model.instancetypes import price_number
+from kerf.model.nodepool import DRIFTED, EMPTY, REPLACE_EXPIRED, UNDERUTILIZED
 from kerf.model.snapshot import ClusterNode
-from kerf.model.times import instant_text
+from kerf.model.times import duration_text, instant_text
 
 _MOST_PODS = 5
 _MOST_CROWDS = 3
@@ -47,7 +47,7 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
         "instanceType": node.labels.get(INSTANCE_TYPE, ""),
         "capacityType": node.labels.get(CAPACITY_TYPE, ""),
         "zone": node.labels.get(ZONE, ""),
-        "perHour": price_number(present_price(node, read.world.supply)),
+        "perHour": price_of(node, read),
         "priceCap": None if over_cap is None else cause_text(over_cap),
         "stage": stage_of(node),
         "missing": _missing(node, read),
@@ -63,6 +63,7 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
         "verdict": future.verdict,
         "why": future.why,
         "alternative": _alternative(node, answers),
+        "expiresAt": None if _expires_s(node) is None else instant_text(_expires_s(node) or 0),
         "quietSecondsLeft": None if future.quiet_s is None else int(future.quiet_s),
         "disruptionsAllowed": _budgets(node, read),
         "draining": Draining(node, read.snapshot).data(),
@@ -73,6 +74,24 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
 def _unreadable(node: ClusterNode) -> list[str]:
     """The annotations in which the claim promises something, and which have another form than Kerf writes."""
     return [broken_text(broken) for broken in promises.read(node.claim.annotations).broken] if node.claim else []
+
+
+def _expires_s(node: ClusterNode) -> float | None:
+    return None if node.claim is None or node.is_deleting else node.claim.expires_s
+
+
+def _expiry_text(node: ClusterNode, read: ReadInput) -> str:
+    """When it is as old as its claim states, and what happens then; empty where that is past or never comes."""
+    at_s, claim = _expires_s(node), node.claim
+    if at_s is None or claim is None or at_s <= read.snapshot.taken_at_s:
+        return ""
+    pool = read.snapshot.pool(claim.node_pool)
+    after, left = duration_text(claim.expire_after_s), age_text(at_s - read.snapshot.taken_at_s)
+    if pool is not None and pool.replaces_expired:
+        then = f"then it has drifted ({REPLACE_EXPIRED}), and goes once others are up in its place"
+    else:
+        then = "then it goes, and no budget holds that back"
+    return f"expires at {instant_text(at_s)}, in {left} (expireAfter {after}): {then}"
 
 
 def _missing(node: ClusterNode, read: ReadInput) -> Json | None:
@@ -108,13 +127,14 @@ def _alternative(node: ClusterNode, answers: PodAnswers) -> Json | None:
 def _budgets(node: ClusterNode, read: ReadInput) -> dict[str, int | None]:
     """How many nodes of its pool may go now, by reason; None: any number."""
     pool, census = read.snapshot.pool(pool_of(node)), Census.of(read.snapshot)
-    return {} if pool is None else {reason: census.allowed(pool, reason) for reason in (EMPTY, UNDERUTILIZED)}
+    return {} if pool is None else {reason: census.allowed(pool, reason) for reason in (EMPTY, UNDERUTILIZED, DRIFTED)}
 
 
 def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect, coming: list[str]) -> Iterator[str]:
     read = answers.read
     labels = [node.labels[key] for key in (INSTANCE_TYPE, CAPACITY_TYPE, ZONE) if node.labels.get(key)]
-    price = f"{price_text(present_price(node, read.world.supply))} {read.market.currency}/h"
+    known = price_of(node, read) is not None
+    price = f"{price_cell(node, read)} {read.market.currency}/h" if known else "price unknown"
     age = age_text(read.snapshot.taken_at_s - created_s(node))
     yield f"{title}: {stage_of(node)}, {future.verdict}"
     yield f"  NodePool {pool_of(node) or 'none'}, {', '.join(labels) or 'type unknown'}, {price}, {age} old"
@@ -131,6 +151,9 @@ def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect,
     for unreadable in _unreadable(node):
         yield f"  its claim has an annotation that cannot be read, so it promises nothing: {unreadable}"
     yield f"  {future.verdict}: {future.why}"
+    expiry = _expiry_text(node, read)
+    if expiry:
+        yield f"  {expiry}"
     other = answers.fates.alternative(node)
     if other is not None:
         yield f"  nearest alternative: {alternative_text(other, read.market.currency)}"
@@ -162,8 +185,9 @@ def _card_lines(node: ClusterNode, read: ReadInput) -> Iterator[str]:
     for card in cards_of(node, read.snapshot):
         held = card.device
         holders = ", ".join(map(holder_text, card.holders)) or "idle"
+        memory = f"{held.used_memory_mib} of {held.memory_mib} MiB, " if held.memory_mib else ""
         yield (
-            f"  GPU {held.index} ({held.model or 'model unknown'}): {held.used_memory_mib} of {held.memory_mib} MiB, "
+            f"  GPU {held.index} ({held.model or 'model unknown'}): {memory}"
             f"{held.used_cores} of {held.cores} cores, {held.used_slots} of {held.slots} slots; {holders}"
         )
 

@@ -1,7 +1,7 @@
 """A NodePool: what it may still launch, at which prices, and what stands in its way."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kerf.cli.explain.explanation import Explanation
@@ -15,10 +15,10 @@ from kerf.engine.supply.offered import OfferedType, pool_problem
 from kerf.engine.supply.pricing import present_price
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.instancetypes import price_number, price_text
-from kerf.model.nodepool import EMPTY, UNDERUTILIZED, NodePool
+from kerf.model.nodepool import DRIFTED, EMPTY, UNDERUTILIZED, NodePool
 from kerf.model.plan import Plan, Repartition
 from kerf.model.quantities import NOTHING, quantity_text
-from kerf.model.times import duration_text
+from kerf.model.times import duration_text, instant_text
 
 _MOST_TYPES = 10
 _MOST_OVER_CAP = 3
@@ -39,7 +39,11 @@ class _Pool:
 
     @cached_property
     def offered_types(self) -> tuple[OfferedType, ...]:
-        return self.read.world.supply.by_pool.get(self.pool.name, ())
+        world = self.read.world
+        if self.pool.replicas is not None:
+            # It offers pods nothing; its own nodes are bought of these.
+            world = world.with_pools((replace(self.pool, replicas=None),))
+        return world.supply.by_pool.get(self.pool.name, ())
 
     @cached_property
     def over_price_cap(self) -> list[OfferedType]:
@@ -84,7 +88,14 @@ class _Pool:
     def may_go(self) -> dict[str, int | None]:
         """How many nodes the budgets let go now, by reason; None: any number."""
         census = Census.of(self.read.snapshot)
-        return {reason: census.allowed(self.pool, reason) for reason in (EMPTY, UNDERUTILIZED)}
+        reasons = (EMPTY, UNDERUTILIZED) if self.pool.replicas is None else (DRIFTED,)
+        return {reason: census.allowed(self.pool, reason) for reason in reasons}
+
+    def opens_text(self, reason: str) -> str:
+        """From when closed budgets let a node go, where a schedule says so; empty for others."""
+        census, now_s = Census.of(self.read.snapshot), self.read.snapshot.taken_at_s
+        opens_s = None if self.may_go[reason] != 0 else census.opens_s(self.pool, reason)
+        return "" if opens_s is None or opens_s == now_s else f" before {instant_text(opens_s)}"
 
 
 def explain_pool(pool: NodePool, read: ReadInput, plan: Plan) -> Explanation:
@@ -119,6 +130,7 @@ def _data(asked: _Pool) -> Json:
         "notOffered": [{"instanceType": name, "why": why} for name, why in asked.unknown],
         "tooDear": [{"instanceType": c.kind.name, "why": _excess(c)} for c in asked.over_price_cap],
         "minNodes": pool.bounds.min_nodes,
+        "replicas": pool.replicas,
         "relabels": [each.node for each in asked.relabels],
     }
 
@@ -178,8 +190,12 @@ def _disruption(asked: _Pool) -> str:
     settings = asked.pool.disruption
     after = duration_text(settings.consolidate_after_s)
     budgets = ", ".join(
-        f"{'any number' if number is None else number} when {reason}" for reason, number in asked.may_go.items()
+        f"{'any number' if number is None else number} when {reason}{asked.opens_text(reason)}"
+        for reason, number in asked.may_go.items()
     )
+    if asked.pool.replicas is not None:
+        kept = counted(asked.pool.replicas, "node")
+        return f"static: keeps {kept}, in use or not (spec.replicas); may go now: {budgets}"
     return f"{settings.policy} after {after}; may go now: {budgets}"
 
 

@@ -8,7 +8,7 @@ import difflib
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -21,7 +21,9 @@ from kerf.cli.inputs.gaps import gaps, is_assumed, with_claims
 from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.progress import Meter, progress
 from kerf.cli.render import counted
+from kerf.cli.warnings import grouped
 from kerf.config import settings_of
+from kerf.engine.disruption.outdated import by_age, by_pool
 from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.leaving import with_leaving
 from kerf.engine.study.usage.history import SHARD_NAME
@@ -37,11 +39,12 @@ from kerf.model.dump import DUMP, ClusterDump
 from kerf.model.groups import group_of
 from kerf.model.large import Large
 from kerf.model.market import Market
-from kerf.model.nodeclaim import CONSOLIDATABLE, INITIALIZED, TRUE, Condition, NodeClaim
+from kerf.model.nodeclaim import CONSOLIDATABLE, DRIFTED, INITIALIZED, TRUE, Condition, NodeClaim
 from kerf.model.nodepool import NodePool
+from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot, Upserted
-from kerf.model.times import instant_s
+from kerf.model.times import instant_s, instant_text
 from kerf.model.usage import NO_USAGE, Usage
 from kerf.sharing.installed import plugin_of
 from kerf.sharing.registry import configures
@@ -148,6 +151,8 @@ def read_input(source: Source, *, with_usage: bool = False, with_history: bool =
         namespaces = plugin_namespaces() if dump is None else dump.plugin_namespaces
         note_foreign(decoded, namespaces)
         at_s = now_s if now_s is not None else decoded.newest_s or 0
+        if source.now is not None:
+            _note_the_future(decoded, source.now, at_s)
         market = _market(source, decoded.node_pools, dump, at_s)
         meter.guess(_EXPANDED, _A_POD_S * len(decoded.pods))
         pods = expand(decoded)
@@ -246,7 +251,7 @@ def given_instant(text: str | None) -> float | None:
 
 
 def _print_warnings(decoded: Decoded) -> None:
-    for warning in decoded.warnings:
+    for warning in grouped(decoded.warnings):
         echo(f"warning: {warning}", err=True)
     # A scenario stands beside its manifests and is for `kerf simulate`.
     skipped = dict(decoded.skipped_kinds)
@@ -271,6 +276,18 @@ def note_foreign(decoded: Decoded, namespaces: Sequence[str]) -> None:
             names = ", ".join(f"{each.namespace}/{each.name}" for each in foreign[:_MOST_NAMED]) + more
             where = f"GPU plugins are configured in {', '.join(namespaces)} ({_PLUGIN_NAMESPACES})"
             echo(f"note: not read: {kind} {names}: {where}", err=True)
+
+
+def _note_the_future(decoded: Decoded, now: str, at_s: float) -> None:
+    """Say on stderr where something that was read is made only after the instant that is given as the present."""
+    objects: Iterable[Node | NodeClaim | Pod] = (*decoded.nodes, *decoded.node_claims, *decoded.pods)
+    made = [each.created_s for each in objects if each.created_s > at_s]
+    if made:
+        newest, verb = instant_text(max(made)), "is" if len(made) == 1 else "are"
+        echo(
+            f"note: --now {now}: {counted(len(made), 'object')} {verb} newer, up to {newest}; they count as new",
+            err=True,
+        )
 
 
 def _market(source: Source, pools: tuple[NodePool, ...], dump: ClusterDump | None, at_s: float) -> Market:
@@ -306,8 +323,12 @@ def _snapshot(
     decoded: Decoded, pods: tuple[Pod, ...], now_s: float, namespaces: Sequence[str], *, skips_broken: bool
 ) -> ClusterSnapshot:
     pools = {pool.name: pool for pool in decoded.node_pools}
-    claims = (_matured(claim, pools.get(claim.node_pool), now_s) for claim in decoded.node_claims)
-    state = ClusterState(assume_node_classes=True, plugin_namespaces=namespaces)
+    labels = {node.provider_id: node.labels for node in decoded.nodes if node.provider_id}
+    claims = (
+        _matured(claim, labels.get(claim.provider_id, {}), pools.get(claim.node_pool), now_s)
+        for claim in decoded.node_claims
+    )
+    state, left_out = ClusterState(assume_node_classes=True, plugin_namespaces=namespaces), list[str]()
     for group in (
         decoded.node_pools,
         decoded.overlays,
@@ -344,15 +365,21 @@ def _snapshot(
                 if not skips_broken:
                     raise
                 # As for the controllers: what others have written must not end the plan for everybody.
-                echo(f"warning: left out: {error}", err=True)
+                left_out.append(f"left out: {error}")
+    for warning in grouped(left_out):
+        echo(f"warning: {warning}", err=True)
     return state.snapshot(now_s, state.pending())
 
 
-def _matured(claim: NodeClaim, pool: NodePool | None, now_s: float) -> NodeClaim:
-    """The claim as the controllers would have it at that time: consolidatable once its quiet time is over."""
-    if is_assumed(claim):
+def _matured(claim: NodeClaim, labels: Mapping[str, str], pool: NodePool | None, now_s: float) -> NodeClaim:
+    """The claim as the controllers would have it at that time: consolidatable once its quiet time is over, and drifted
+    where its pool says something else now, or once it is old where that counts as drift. `labels` are its node's."""
+    if is_assumed(claim) or pool is None or not claim.is_true(INITIALIZED):
         return claim
-    left_s = remaining_s(claim, pool, now_s) if pool is not None and claim.is_true(INITIALIZED) else None
+    drift = by_pool(claim, labels, pool) or by_age(claim, pool, now_s)
+    if drift is not None and not claim.is_true(DRIFTED):
+        claim = claim.with_condition(Condition(DRIFTED, TRUE, drift, "", now_s))
+    left_s = remaining_s(claim, pool, now_s)
     if left_s is None or left_s > 0:
         return claim
     return claim.with_condition(Condition(CONSOLIDATABLE, TRUE, CONSOLIDATABLE, "", now_s))

@@ -5,19 +5,25 @@ from collections.abc import Iterator, Sequence
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, percent_text, some, table
 from kerf.cli.stages import prospect
+from kerf.engine.disruption.candidates import moving
+from kerf.engine.disruption.ending import endings
 from kerf.engine.disruption.keeping import Fates
+from kerf.engine.disruption.repacking import SETTLES_S
+from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.disruption import explained
 from kerf.engine.study.steps import MOST_STEPS, ConsolidationStep
+from kerf.engine.supply.pricing import cluster_price
 from kerf.engine.world import World
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.plan import Cost, Plan
+from kerf.model.times import duration_text, instant_text
 
 _MOST_NODES = 3
 
 
 def steps_object(found: Sequence[ConsolidationStep], world: World, bound_micro: int | None) -> Json:
     """All steps, and what stands against others."""
-    before, after = _prices(found)
+    before, after = _prices(found, world)
     return {
         "apiVersion": API_VERSION,
         "kind": "Consolidation",
@@ -27,39 +33,98 @@ def steps_object(found: Sequence[ConsolidationStep], world: World, bound_micro: 
         "perHourLowerBound": None if bound_micro is None else price_number(bound_micro),
         "podsMoved": sum(step.moved for step in found),
         "steps": [_object(step) for step in found],
+        "expiring": [{"node": node, "at": instant_text(at_s)} for node, at_s in _expiring(found, world)],
         "staying": [{"node": node, "why": why} for node, why in _staying(found, world).items()],
+        "notes": list(_notes(found, world)),
     }
 
 
 def _object(step: ConsolidationStep) -> Json:
     plan = explained(step.command)
+    claims = {each.claim: each.node for each in plan.deletions}
     return {
         "reason": plan.deletions[0].reason,
         "nodes": [
-            {"node": each.node, "nodePool": each.node_pool, "launches": list(each.replaced_by), "why": each.why}
+            {
+                "node": each.node,
+                "nodePool": each.node_pool,
+                "launches": list(each.replaced_by),
+                "moves": [{"pod": place.pod.pod, "node": place.node} for place in each.moved],
+                "why": each.why,
+            }
             for each in plan.deletions
         ],
         "launches": [
-            {"name": each.name, "nodePool": each.node_pool, "instanceType": each.offering.instance_type}
+            {
+                "name": each.name,
+                "nodePool": each.node_pool,
+                "instanceType": each.offering.instance_type,
+                "replaces": [claims[name] for name in each.replaces if name in claims],
+                "pods": [placed.pod for placed in each.pods],
+            }
             for each in plan.launches
         ],
         "podsMoved": step.moved,
+        "podsWithoutPlace": list(step.homeless),
         "perHourSaved": price_number(step.before_micro - step.after_micro),
         "perHourAfter": price_number(step.after_micro),
     }
 
 
-def _prices(found: Sequence[ConsolidationStep]) -> tuple[int, int]:
-    return (found[0].before_micro, found[-1].after_micro) if found else (0, 0)
+def _prices(found: Sequence[ConsolidationStep], world: World) -> tuple[int, int]:
+    if found:
+        return found[0].before_micro, found[-1].after_micro
+    present = cluster_price(world.snapshot.nodes, world.supply)
+    return present, present
 
 
 def _staying(found: Sequence[ConsolidationStep], world: World) -> dict[str, str]:
-    """By name why each node that is there now stays once all steps are done."""
+    """By name why each node that is there now stays once all steps are done.
+
+    Pods that come to it meanwhile are counted beside it: a reader knows those that are there now.
+    """
     after = found[-1].after if found else world
     fates = Fates(after, Plan("", Cost(world.market.currency, 0, 0)))
+    now = {node.name: len(moving(node)) for node in world.snapshot.nodes}
+    left = (node for node in after.snapshot.nodes if node.name in now and node.node is not None)
+    ends = endings(world.snapshot)
+    return {
+        node.name: f"{cause_text(ends[node.name])}: it goes once pods that may not be evicted have ended"
+        if node.name in ends
+        else prospect(node, fates).why + _come(len(moving(node)) - now[node.name])
+        for node in left
+    }
+
+
+def _come(pods: int) -> str:
+    return f" ({counted(pods, 'pod')} {'comes' if pods == 1 else 'come'} to it in the steps)" if pods > 0 else ""
+
+
+def _expiring(found: Sequence[ConsolidationStep], world: World) -> list[tuple[str, float]]:
+    """Nodes that are there now, stay, and end at the age that their claims state, each with when, the next first."""
+    after = found[-1].after if found else world
     there = {node.name for node in world.snapshot.nodes}
-    left = (node for node in after.snapshot.nodes if node.name in there and node.node is not None)
-    return {node.name: prospect(node, fates).why for node in left}
+    claims = ((node.name, node.claim) for node in after.snapshot.nodes if node.name in there and node.node is not None)
+    ages = ((name, claim.expires_s) for name, claim in claims if claim is not None and not claim.is_deleting)
+    coming = ((name, at_s) for name, at_s in ages if at_s is not None and at_s > world.snapshot.taken_at_s)
+    return sorted(coming, key=lambda each: (each[1], each[0]))
+
+
+def _notes(found: Sequence[ConsolidationStep], world: World) -> Iterator[str]:
+    """What the steps leave out."""
+    if len(found) == MOST_STEPS:
+        yield f"{MOST_STEPS} steps are shown; there may be more"
+    if any(launch.replaces for step in found for launch in step.command.launches):
+        rest = duration_text(int(SETTLES_S))
+        yield f"new nodes in the place of others are left alone for {rest}; what happens to them later is not shown"
+    expiring = _expiring(found, world)
+    if expiring:
+        node, at_s = expiring[0]
+        when = f"{node} at {instant_text(at_s)}"
+        if len(expiring) == 1:
+            yield f"1 node that stays ends by expireAfter: {when}"
+        else:
+            yield f"{len(expiring)} nodes that stay end by expireAfter: the first is {when}"
 
 
 def steps_lines(found: Sequence[ConsolidationStep], world: World, bound_micro: int | None) -> Iterator[str]:
@@ -78,16 +143,20 @@ def steps_lines(found: Sequence[ConsolidationStep], world: World, bound_micro: i
         )
         yield from table(headers, (_row(number, step) for number, step in enumerate(found, 1)))
         yield ""
-        before, after = _prices(found)
+        before, after = _prices(found, world)
         text = f"cost: {price_text(before)} -> {price_text(after)} {currency}/h, {counted(_moved(found), 'pod')} moved"
         if bound_micro:
-            over = percent_text(max(0, after - bound_micro), bound_micro)
-            text += f"; lower bound {price_text(bound_micro)}, so it is at most {over} above the cheapest possible"
+            over = max(0, after - bound_micro)
+            how = (
+                f"at most {percent_text(over, bound_micro)} above the cheapest possible"
+                if over
+                else "the cheapest possible"
+            )
+            text += f"; lower bound {price_text(bound_micro)}, so it is {how}"
         yield text
-        if len(found) == MOST_STEPS:
-            yield f"note: {MOST_STEPS} steps are shown; there may be more"
     else:
         yield "no node would go"
+    yield from (f"note: {note}" for note in _notes(found, world))
     by_why: dict[str, list[str]] = {}
     for node, why in _staying(found, world).items():
         by_why.setdefault(why, []).append(node)
@@ -114,5 +183,11 @@ def _row(number: int, step: ConsolidationStep) -> tuple[str, ...]:
         str(step.moved),
         price_text(step.before_micro - step.after_micro),
         price_text(step.after_micro),
-        plan.deletions[0].why,
+        _why(plan) + (f"; {counted(len(step.homeless), 'pod')} of theirs would wait" if step.homeless else ""),
     )
+
+
+def _why(plan: Plan) -> str:
+    """Why the nodes go; of several that go for several causes that of the first, by its name."""
+    first = plan.deletions[0]
+    return first.why if all(each.why == first.why for each in plan.deletions) else f"{first.node}: {first.why}"

@@ -28,12 +28,15 @@ from kerf.cli.plan.consolidation import steps_lines, steps_object
 from kerf.cli.plan.json import plan_object
 from kerf.cli.plan.strategies import strategies_lines, strategies_object, tried
 from kerf.cli.plan.text import plan_lines
+from kerf.cli.prices import unpriced_text
 from kerf.cli.progress import progress
-from kerf.cli.render import counted, emit
+from kerf.cli.render import counted, emit, some
 from kerf.cli.timings import Stopwatch
 from kerf.engine.decide import bounded, decide
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.candidates import candidates
+from kerf.engine.disruption.causes import HasExpired
+from kerf.engine.disruption.ending import endings
 from kerf.engine.disruption.first import first_command
 from kerf.engine.explain.choices import with_runners_up
 from kerf.engine.explain.disruption import explained as command_explained
@@ -43,11 +46,14 @@ from kerf.engine.options import DEFAULT, Options
 from kerf.engine.place.shapes import group
 from kerf.engine.study.sizing.compare import compared
 from kerf.engine.study.steps import proven_micro, steps
-from kerf.engine.supply.pricing import cards_bought, cards_of
+from kerf.engine.supply.pricing import cards_bought, cards_of, present_price
 from kerf.engine.world import World
+from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.dump import ClusterDump
+from kerf.model.instancetypes import price_text
 from kerf.model.plan import NodePlacement, Plan
 
+_MOST_NODES = 3
 _DECIDED, _BOUNDED = 0.6, 0.7
 """How much of planning is done once it is decided, and once the bound is known."""
 _AT_LEAST_S, _A_POD_S, _A_NODE_S = 0.3, 0.0001, 0.01
@@ -90,7 +96,8 @@ def show(flags: dict[str, Any]) -> int:
         watch.lap("bound_s")
         meter.guess(1.0, _about_s(read) / 2)
         made = with_deletions(explained(decision, Tries.for_all()), read, whole, options)
-        made = replace(made, notes=(*made.notes, *deadline_notes(read), *assumed(read)))
+        beside = (*deadline_notes(read), *_ending_notes(read), *_price_notes(read), *assumed(read))
+        made = replace(made, notes=(*made.notes, *beside))
         if output != "table":
             made = replace(made, launches=with_runners_up(made.launches, read.world))
     watch.lap("plan_s")
@@ -153,6 +160,36 @@ def _compare(read: ReadInput, options: Options, flags: dict[str, Any]) -> int:
         echo(f"note: {note}", err=True)
     emit(flags["output"], lambda: comparison_object(variants), lambda: comparison_lines(variants))
     return LOOK if any(variant.plan.unserved for variant in variants) else DONE
+
+
+def _ending_notes(read: ReadInput) -> list[str]:
+    """Which nodes go at once whatever is planned: a plan says what is decided, and these are no decision."""
+    by_why: dict[str, list[str]] = {}
+    for node, cause in sorted(endings(read.snapshot).items()):
+        why = "as old as expireAfter" if isinstance(cause, HasExpired) else "more than their static pool states"
+        by_why.setdefault(why, []).append(node)
+    return [
+        f"{counted(len(nodes), 'node')} {'is' if len(nodes) == 1 else 'are'} {why} and "
+        f"{'goes' if len(nodes) == 1 else 'go'} at once: {some(nodes, _MOST_NODES)}; "
+        "`kerf plan --consolidate` has what becomes of their pods"
+        for why, nodes in by_why.items()
+    ]
+
+
+def _price_notes(read: ReadInput) -> list[str]:
+    """Which nodes the cost leaves out, or has at no price."""
+    # A node without a type is no machine that a cloud sells.
+    others = [node for node in read.snapshot.nodes if node.claim is None and INSTANCE_TYPE in node.labels]
+    known = sum(present_price(node, read.world.supply) for node in others)
+    notes = []
+    if others:
+        unknown = unpriced_text(others, read)
+        price = f"{price_text(known)} {read.market.currency}/h" if known else ""
+        what = ", and ".join(filter(None, (price, unknown))) or "0.00"
+        verb = "is" if len(others) == 1 else "are"
+        notes.append(f"{counted(len(others), 'node')} of no NodePool {verb} not in the cost: {what}")
+    unknown = unpriced_text((node for node in read.snapshot.nodes if node.claim is not None), read)
+    return [*notes, f"{unknown}: the cost has none of it"] if unknown else notes
 
 
 def assumed(read: ReadInput) -> list[str]:

@@ -14,8 +14,8 @@ from zlib import crc32
 import msgspec
 
 from kerf.catalog.gpus import shape_of
-from kerf.cloudprovider import INSUFFICIENT_CAPACITY, Instance, InstanceState, Interruption, InterruptionKind
-from kerf.clouds.launching import INTERRUPTION_NOTICE_S
+from kerf.cloudprovider import INSUFFICIENT_CAPACITY, Instance, InstanceState
+from kerf.clouds.launching import INTERRUPTION_NOTICE_S, interruption_of
 from kerf.errors import DecodeError
 from kerf.model.constraints import Taint
 from kerf.model.gpu import DeviceShape, GPUModel
@@ -127,11 +127,11 @@ class InstanceRecord:
 
     def shown(self, latencies: KwokLatencies) -> Instance:
         """The instance as it stands by its dates."""
-        taken_s = self.interrupted_s
+        taken_s, offering = self.interrupted_s, self.instance.offering
         return replace(
             self.instance,
             state=InstanceState.RUNNING if self.terminating_s is None else InstanceState.TERMINATING,
-            interruption=None if taken_s is None else Interruption(InterruptionKind.SPOT, taken_s + latencies.notice_s),
+            interruption=None if taken_s is None else interruption_of(offering, taken_s + latencies.notice_s),
         )
 
     def end_s(self, latencies: KwokLatencies) -> float | None:

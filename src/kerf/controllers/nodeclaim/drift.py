@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kerf.controllers.runtime import DONE, Ports, Result
+from kerf.engine.disruption.outdated import by_age, by_pool
 from kerf.model import events
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.nodeclaim import DRIFTED, LAUNCHED, TRUE, Condition, NodeClaim
-from kerf.model.nodepool import EXPIRED, NodePool
+from kerf.model.nodepool import NodePool
 from kerf.model.nodes import DRIFTED_TAINT
-from kerf.model.poolhash import has_drifted, is_stamped, stamp
+from kerf.model.poolhash import is_stamped, stamp
 from kerf.model.snapshot import Deleted, Event, NodeClass, Synced, Watched
 from kerf.state import ClusterState
 
@@ -24,7 +25,7 @@ _SOLD_S = 1800.0
 _YOUNG_S = 3600.0
 """A claim that is younger is not asked whether its type is sold still: it was just bought, and lists lag."""
 _POOL = "nodepool/"
-TEMPLATE, REQUIREMENTS, TYPE = "NodePoolDrifted", "RequirementsDrifted", "InstanceTypeNotFound"
+TYPE = "InstanceTypeNotFound"
 
 
 class Drift:
@@ -102,22 +103,16 @@ class Drift:
         self._state.note(await self._ports.writer.update_node(changed))
 
     async def _reason(self, claim: NodeClaim, pool: NodePool) -> str | None:
-        if has_drifted(claim, pool):
-            return TEMPLATE
-        if self._is_outside(claim, pool):
-            return REQUIREMENTS
+        node = self._state.node_of(claim)
+        reason = by_pool(claim, node.labels if node is not None else {}, pool)
+        if reason is not None:
+            return reason
         if not await self._is_sold(claim, pool):
             return TYPE
-        age_s = self._ports.clock.now_s() - claim.created_s
-        if pool.replaces_expired and claim.expire_after_s is not None and age_s >= claim.expire_after_s:
-            return EXPIRED
+        reason = by_age(claim, pool, self._ports.clock.now_s())
+        if reason is not None:
+            return reason
         return await self._ports.cloud.drift(claim) if self._ports.cloud.has_drift else None
-
-    def _is_outside(self, claim: NodeClaim, pool: NodePool) -> bool:
-        """Whether a label of the node is not what the pool requires; one that it does not have says nothing."""
-        node = self._state.node_of(claim)
-        labels = {**claim.labels, **(node.labels if node is not None else {})}
-        return any(not each.has(labels[key]) for key, each in pool.requirements.items() if key in labels)
 
     async def _is_sold(self, claim: NodeClaim, pool: NodePool) -> bool:
         """Whether the cloud has the claim's type still; True where that cannot be said."""

@@ -52,12 +52,12 @@ class Expiration:
     async def reconcile(self, key: str) -> Result:
         """Delete the claim, or look again when it is old enough."""
         claim = self._state.claim(key)
-        if claim is None or claim.is_deleting or claim.expire_after_s is None:
+        if claim is None or claim.is_deleting or claim.expire_after_s is None or claim.expires_s is None:
             return DONE
         pool = self._state.pool(claim.node_pool)
         if pool is not None and pool.replaces_expired:
             return Result(_AGAIN_S)
-        left_s = claim.created_s + claim.expire_after_s - self._ports.clock.now_s()
+        left_s = claim.expires_s - self._ports.clock.now_s()
         if left_s > 0:
             return Result(min(left_s, _LONGEST_S))
         if not claim.is_true(INITIALIZED):

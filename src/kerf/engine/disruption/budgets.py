@@ -1,7 +1,9 @@
 """How many nodes of each pool may be disrupted now: disruption budgets, and the floor that a pool keeps."""
 
 import datetime
+import math
 from collections import Counter
+from collections.abc import Iterator
 
 from cronsim import CronSim
 
@@ -19,6 +21,7 @@ _MACROS = {
 }
 
 _CENSUS = "census"
+_MOST_TIMES = 100
 
 
 class Census:
@@ -59,22 +62,39 @@ class Census:
         ready; and no more than the pool's floor (`kerf.dev/min-nodes`) leaves.
         """
         counts = self._counts(pool, reason)
-        # A broken node is not ready, as a rule, and must not be what keeps it from its own repair.
-        going = self._leaving[pool.name] if reason == UNHEALTHY else self._going[pool.name]
-        by_budgets = [max(0, min(counts) - going)] if counts else []
+        by_budgets = [max(0, min(counts) - self.going(pool, reason))] if counts else []
         spare = self.spare(pool)
         return min([*by_budgets, *([] if spare is None else [spare])], default=None)
+
+    def going(self, pool: NodePool, reason: str) -> int:
+        """How many of its nodes count against its budgets already: they go, or are not ready."""
+        # A broken node is not ready, as a rule, and must not be what keeps it from its own repair.
+        return self._leaving[pool.name] if reason == UNHEALTHY else self._going[pool.name]
+
+    def opens_s(self, pool: NodePool, reason: str) -> float | None:
+        """When budgets of the pool that let none of its nodes go now let one go, if no other goes then.
+
+        That is now where only nodes that go already stand in the way. None where no schedule ends that, or none of the
+        next hundred times.
+        """
+        at_s = self._now_s
+        for _ in range(_MOST_TIMES):
+            closed = (budget for budget in _for(pool, reason) if _of(budget, self._up[pool.name]) == 0)
+            end_s = max((end for budget in closed if (end := _ends_s(budget, at_s)) is not None), default=at_s)
+            if end_s == at_s:
+                return at_s
+            if end_s == math.inf:
+                return None
+            at_s = end_s
+        return None
 
     def lets_go(self, pool: NodePool, reason: str) -> bool:
         """Whether the active budgets let any node of the pool go for a reason, now or once others have gone."""
         return min(self._counts(pool, reason), default=1) > 0
 
     def _counts(self, pool: NodePool, reason: str) -> list[int]:
-        return [
-            _of(budget, self._up[pool.name])
-            for budget in pool.disruption.budgets
-            if (not budget.reasons or reason in budget.reasons) and _is_active(budget, self._now_s)
-        ]
+        active = (budget for budget in _for(pool, reason) if _ends_s(budget, self._now_s) is not None)
+        return [_of(budget, self._up[pool.name]) for budget in active]
 
     def spare(self, pool: NodePool) -> int | None:
         """How many nodes the pool has beyond its floor; None where it states none.
@@ -94,13 +114,20 @@ def _of(budget: Budget, total: int) -> int:
     return int(budget.nodes)
 
 
-def _is_active(budget: Budget, now_s: float) -> bool:
-    """Whether the budget's schedule has begun within its duration; always for one without a schedule. In UTC."""
+def _for(pool: NodePool, reason: str) -> Iterator[Budget]:
+    return (budget for budget in pool.disruption.budgets if not budget.reasons or reason in budget.reasons)
+
+
+def _ends_s(budget: Budget, now_s: float) -> float | None:
+    """When the budget ceases to count, if its schedule does not begin again before; None where it does not count now.
+
+    It counts while its schedule has begun within its duration, in UTC; one without a schedule always, so it ends never.
+    """
     if budget.schedule is None or budget.duration_s is None:
-        return True
-    began = datetime.datetime.fromtimestamp(now_s - budget.duration_s, datetime.UTC)
-    following: datetime.datetime = next(CronSim(_MACROS.get(budget.schedule, budget.schedule), began))
-    return following.timestamp() <= now_s
+        return math.inf
+    before = datetime.datetime.fromtimestamp(now_s - budget.duration_s, datetime.UTC)
+    began: datetime.datetime = next(CronSim(_MACROS.get(budget.schedule, budget.schedule), before))
+    return began.timestamp() + budget.duration_s if began.timestamp() <= now_s else None
 
 
 class Allowance:

@@ -57,7 +57,7 @@ def candidates(snapshot: ClusterSnapshot) -> tuple[tuple[Candidate, ...], tuple[
         cause = obstacles.of(held)
         if cause is None:
             found.append(candidate)
-        elif candidate.is_forced and obstacles.of_empty(candidate.node) is None:
+        elif candidate.is_forced and obstacles.of_empty(held) is None:
             found.append(replace(candidate, is_quiet=False))
         else:
             blocked.append(Blocked(Name(candidate.node.name), cause))
@@ -81,7 +81,9 @@ def _candidate(held: ClusterNode, pool: NodePool) -> Candidate | None:
     node, claim = held.node, held.claim
     if node is None or claim is None or held.is_deleting or not claim.is_true(INITIALIZED):
         return None
-    drift, unhealthy, is_quiet = _reason(claim, DRIFTED), _reason(claim, UNHEALTHY), claim.is_true(CONSOLIDATABLE)
+    drift, unhealthy = _reason(claim, DRIFTED), _reason(claim, UNHEALTHY)
+    # A static pool keeps its nodes, in use or not; a claim of the time before it was static may say otherwise.
+    is_quiet = claim.is_true(CONSOLIDATABLE) and pool.replicas is None
     if not drift and not unhealthy and not is_quiet:
         return None
     return Candidate(held, node, claim, pool, moving(held), is_quiet, drift, unhealthy)

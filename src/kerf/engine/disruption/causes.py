@@ -18,7 +18,9 @@ class MarkedForDeletion(Cause):
 
 @dataclass(frozen=True, slots=True)
 class DoNotDisrupt(Cause):
-    """An annotation of the node forbids it."""
+    """An annotation of the node forbids it, or one of its NodeClaim."""
+
+    is_of_claim: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,14 @@ class NeverConsolidated(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class OfStaticPool(Cause):
+    """The pool states how many nodes it has, so none of them goes to save money."""
+
+    pool: Name
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
 class NotQuietYet(Cause):
     """A pod came or went less than consolidateAfter ago; `left_s` of it are left."""
 
@@ -181,10 +191,16 @@ class MinNodes(Cause):
 
 @dataclass(frozen=True, slots=True)
 class NodePoolBudget(Cause):
-    """The pool's disruption budgets allow no further node to go for the reason."""
+    """The pool's disruption budgets allow no further node to go for the reason.
+
+    `opens_s` is when they let one go, None where no schedule says so; `going` nodes of it go already or are not ready,
+    0 where these do not stand in the way.
+    """
 
     pool: Name
     reason: Name
+    opens_s: float | None = None
+    going: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +269,7 @@ Keeping = (
     | NoNodePool
     | Starting
     | NeverConsolidated
+    | OfStaticPool
     | NotQuietYet
     | RunComes
     | HoldsBuffer
@@ -322,7 +339,26 @@ class Replaced(Cause):
     claims: tuple[Name, ...]
 
 
-Going = DeletedByPlan | Leaving | Replaced
+@dataclass(frozen=True, slots=True)
+class HasExpired(Cause):
+    """Why a node goes: its claim is as old as it states, `after_s`. No budget holds that back."""
+
+    after_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Surplus(Cause):
+    """Why a node goes: its static pool states fewer nodes than it has. No budget holds that back."""
+
+    pool: Name
+    replicas: int
+
+
+Ending = HasExpired | Surplus
+"""Why a node goes at once, whatever budgets say."""
+
+
+Going = DeletedByPlan | Leaving | Replaced | HasExpired | Surplus
 """Why a node goes."""
 
 

@@ -14,6 +14,7 @@ from kerf.engine.disruption.causes import PodsFit
 from kerf.engine.disruption.command import Command, deleting
 from kerf.engine.disruption.disturbance import MILLION, of_node
 from kerf.engine.disruption.relocation import Relocation
+from kerf.engine.disruption.substitution import real
 from kerf.engine.disruption.wholegroups import WholeGroups
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
@@ -53,7 +54,7 @@ def propose(world: World, candidates: Sequence[Candidate], asked: Asked | None =
             continue
         if not balance.allows([candidate], saved):
             continue
-        cause = PodsFit(len(candidate.pods))
+        cause = PodsFit(real(pod.key for pod in candidate.pods))
         deletion = Deletion(
             candidate.node.name, candidate.claim.name, candidate.pool.name, saved, UNDERUTILIZED, cause, moved
         )

@@ -13,6 +13,7 @@ from kerf.engine.disruption.causes import (
     DisturbsMore,
     Drifts,
     Due,
+    Ending,
     Going,
     GroupStays,
     HoldsBuffer,
@@ -26,6 +27,7 @@ from kerf.engine.disruption.causes import (
     NoNodePool,
     NothingElseHasRoom,
     NotQuietYet,
+    OfStaticPool,
     OnlyWhenEmpty,
     OthersFirst,
     PodComes,
@@ -38,6 +40,7 @@ from kerf.engine.disruption.causes import (
     TooMuchBroken,
     UnreadableFloor,
 )
+from kerf.engine.disruption.ending import endings
 from kerf.engine.disruption.obstacles import Obstacles
 from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.disruption.relocation import Relocation
@@ -71,7 +74,7 @@ class Fates:
         claim = node.claim
         if claim is not None and claim.replaced_by and not claim.is_deleting:
             return Replaced(tuple(map(Name, claim.replaced_by)))
-        return Leaving() if node.is_deleting else None
+        return Leaving() if node.is_deleting else self._endings.get(node.name)
 
     def keeping(self, node: ClusterNode) -> Keeping:
         """Why a node stays that `going` says nothing of: the first of the rules that applies."""
@@ -85,6 +88,8 @@ class Fates:
         due = self._due(node, pool)
         if due is not None:
             return due
+        if pool.replicas is not None:
+            return OfStaticPool(Name(pool.name), pool.replicas)
         quiet_s = remaining_s(node.claim, pool, self._snapshot.taken_at_s)
         if quiet_s is None:
             return NeverConsolidated(Name(pool.name))
@@ -99,7 +104,7 @@ class Fates:
         if candidate is None or node.node is None or not (candidate.unhealthy or candidate.drift):
             return None
         is_forced = candidate.is_forced
-        obstacle = self._obstacles.of_empty(node.node) if is_forced else self._obstacles.of(node)
+        obstacle = self._obstacles.of_empty(node) if is_forced else self._obstacles.of(node)
         if candidate.unhealthy:
             held = too_many(self._snapshot, self._world.monitored)
             much = next((each for each in held if each.pool == pool.name), None)
@@ -121,7 +126,7 @@ class Fates:
         return {each.node.name: each for each in found if each is not None and self._may_drift(each)}
 
     def _may_drift(self, candidate: Candidate) -> bool:
-        held = self._obstacles.of_empty(candidate.node)
+        held = self._obstacles.of_empty(candidate.cluster_node)
         if not candidate.is_forced:
             held = held or self._obstacles.of(candidate.cluster_node)
         return bool(candidate.drift) and held is None
@@ -153,7 +158,12 @@ class Fates:
             return UnreadableFloor(name, Quoted(pool.stated_annotations.get(MIN_NODES, "")))
         if self._census.spare(pool) == 0:
             return MinNodes(name, pool.bounds.min_nodes)
-        return NodePoolBudget(name, Name(reason)) if self._census.allowed(pool, reason) == 0 else None
+        if self._census.allowed(pool, reason) != 0:
+            return None
+        opens_s = self._census.opens_s(pool, reason)
+        if opens_s == self._snapshot.taken_at_s:
+            return NodePoolBudget(name, Name(reason), going=self._census.going(pool, reason))
+        return NodePoolBudget(name, Name(reason), opens_s)
 
     def _of_pods(self, node: ClusterNode) -> Keeping:
         """What its pods and its price say, where all else lets it go."""
@@ -185,6 +195,10 @@ class Fates:
         if candidate is None or self.going(node) is not None:
             return None
         return nearest(self._world, candidate) if isinstance(self.keeping(node), NothingElseHasRoom) else None
+
+    @cached_property
+    def _endings(self) -> Mapping[str, Ending]:
+        return endings(self._snapshot)
 
     @cached_property
     def _balance(self) -> Balance:

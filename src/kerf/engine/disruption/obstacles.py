@@ -19,7 +19,6 @@ from kerf.engine.disruption.causes import (
 from kerf.model.causes import Name
 from kerf.model.eviction import Budgets, is_protected
 from kerf.model.nodeclaim import DISRUPTED_TAINT, DO_NOT_DISRUPT
-from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
@@ -47,17 +46,22 @@ class Obstacles:
         """The first thing that forbids to disrupt the node with the pods on it; None when nothing does."""
         if held.node is None:
             return None
-        found = self.of_empty(held.node)
+        found = self.of_empty(held)
         if found is not None:
             return found
         return next((cause for each in self._guarded(held) if (cause := self._of_pod(each)) is not None), None)
 
-    def of_empty(self, node: Node) -> Obstacle | None:
-        """The same of the node alone, as if no pod were on it."""
+    def of_empty(self, held: ClusterNode) -> Obstacle | None:
+        """The same of the node and its claim alone, as if no pod were on it."""
+        node, claim = held.node, held.claim
+        if node is None:
+            return None
         if any(taint.key == DISRUPTED_TAINT.key for taint in node.taints):
             return MarkedForDeletion()
         if node.annotations.get(DO_NOT_DISRUPT) == "true":
             return DoNotDisrupt()
+        if claim is not None and claim.annotations.get(DO_NOT_DISRUPT) == "true":
+            return DoNotDisrupt(is_of_claim=True)
         if node.name in self._nominated:
             return Nominated(Name(self._nominated[node.name]))
         return None

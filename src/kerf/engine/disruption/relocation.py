@@ -300,7 +300,7 @@ def may_receive(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
     if node.claim is None or node.claim.is_true(CONSOLIDATABLE):
         return True
     pool = snapshot.pool(node.claim.node_pool)
-    return pool is None or pool.disruption.consolidate_after_s is None
+    return pool is None or pool.replicas is not None or pool.disruption.consolidate_after_s is None
 
 
 def closed(node: ClusterNode) -> ClusterNode:

@@ -18,7 +18,7 @@ from kerf.engine.disruption.candidates import Candidate, may_save
 from kerf.engine.disruption.causes import Alternative, Lacks, NoAlternative, Repacked
 from kerf.engine.disruption.command import Command, replacing
 from kerf.engine.disruption.disturbance import MILLION, Restarts, life_s, of_node
-from kerf.engine.disruption.substitution import Substitutes, Substitution
+from kerf.engine.disruption.substitution import Substitutes, Substitution, real
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.causes import Name
@@ -32,7 +32,7 @@ _WASTED = 50
 _HOUR_S = 3600
 _MOST_ALONE = 10
 """Nodes that are tried one by one where no more of them save anything together."""
-_SETTLES_S = 7_200.0
+SETTLES_S = 7_200.0
 """So long a node that was bought in the place of others is left alone."""
 _MOST_WORK, _FEWEST_TRIES = 20_000, 3
 """Nodes and pods looked at in one pass, over all tries; and so many tries on any fleet."""
@@ -53,7 +53,7 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     judged = _judged(world, [each for each in candidates if may_save(each, allowance) and _is_settled(each, world)])
     found = _best(world, judged)
     if found is not None:
-        pods = sum(len(each.pods) for each in found.victims)
+        pods = real(pod.key for each in found.victims for pod in each.pods)
         cause = Repacked(pods, len(found.victims), len(found.launches), found.saved_micro)
         yield replacing(world, found.deletions(UNDERUTILIZED, cause), found.launches)
 
@@ -65,7 +65,7 @@ def _is_settled(candidate: Candidate, world: World) -> bool:
     once. A group moves as a whole or not at all.
     """
     claim = candidate.claim
-    if claim.replaces and world.snapshot.taken_at_s < claim.created_s + _SETTLES_S:
+    if claim.replaces and world.snapshot.taken_at_s < claim.created_s + SETTLES_S:
         return False
     return all(group_of(pod) is None for pod in candidate.pods)
 

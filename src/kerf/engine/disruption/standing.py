@@ -137,7 +137,7 @@ class _Present:
 
     def _is_blocked(self, candidate: Candidate) -> bool:
         if candidate.is_forced:
-            return self._obstacles.of_empty(candidate.node) is not None
+            return self._obstacles.of_empty(candidate.cluster_node) is not None
         return self._obstacles.of(candidate.cluster_node) is not None
 
     def _is_as_it_was(self, pool: str) -> bool:

@@ -25,6 +25,7 @@ from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Re
 from kerf.model.instancetypes import SPOT
 from kerf.model.market import BackOff, TriedAlone
 from kerf.model.nodeclaim import REPLACED_BY
+from kerf.model.placeholders import is_virtual
 from kerf.model.plan import REPLAY, Deletion, Launch, NodePlacement, PlacedPod
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
@@ -312,11 +313,16 @@ class _Moves:
                 pods=tuple(coming[at]),
                 replaces=tuple(claim for claim, _ in fed_by[at]),
                 follow=REPLAY,
-                cause=TakesPods(len(coming[at]), tuple(Name(node) for _, node in fed_by[at])),
+                cause=TakesPods(real(each.pod for each in coming[at]), tuple(Name(node) for _, node in fed_by[at])),
             )
             for at, launch in enumerate(self.launches)
         )
         return Substitution(tuple(self.victims), bound, places, fed, prices)
+
+
+def real(pods: Iterable[str]) -> int:
+    """How many of them, by key, are pods that run, and no room that is kept."""
+    return sum(not is_virtual(pod) for pod in pods)
 
 
 def _going(node: ClusterNode) -> ClusterNode:

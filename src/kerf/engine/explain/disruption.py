@@ -16,6 +16,7 @@ from kerf.engine.disruption.causes import (
     EmptyFor,
     Going,
     GroupStays,
+    HasExpired,
     HoldsBuffer,
     Keeping,
     Lacks,
@@ -31,6 +32,7 @@ from kerf.engine.disruption.causes import (
     NothingElseHasRoom,
     NotQuietYet,
     Obstacle,
+    OfStaticPool,
     OnlyWhenEmpty,
     OthersFirst,
     PodComes,
@@ -45,6 +47,7 @@ from kerf.engine.disruption.causes import (
     SeveralBudgets,
     Starting,
     SuccessorComes,
+    Surplus,
     TakesPods,
     TooMuchBroken,
     UnreadableFloor,
@@ -58,7 +61,7 @@ from kerf.model.nodeclaim import DO_NOT_DISRUPT, GPUS_HEALTHY
 from kerf.model.nodepool import EXPIRED
 from kerf.model.plan import Deletion, Plan
 from kerf.model.policies import COST
-from kerf.model.times import duration_text
+from kerf.model.times import duration_text, instant_text
 
 
 def obstacle_text(cause: Obstacle) -> str:
@@ -66,8 +69,9 @@ def obstacle_text(cause: Obstacle) -> str:
     match cause:
         case MarkedForDeletion():
             return "node is deleting or marked for deletion"
-        case DoNotDisrupt():
-            return f'disruption is blocked through the "{DO_NOT_DISRUPT}" annotation'
+        case DoNotDisrupt(is_of_claim):
+            whose = " of its NodeClaim" if is_of_claim else ""
+            return f'disruption is blocked through the "{DO_NOT_DISRUPT}" annotation{whose}'
         case Nominated():
             return "node is nominated for a pending pod"
         case ProtectedPod(pod):
@@ -140,6 +144,8 @@ def keeping_text(cause: Keeping) -> str:
             return f"{_due_text(why)}, {end}"
         case TooMuchBroken():
             return _hold_text(cause)
+        case OfStaticPool(pool, replicas):
+            return f"NodePool {pool} is static: it keeps {counted(replicas, 'node')}, in use or not (spec.replicas)"
         case NeverConsolidated() | NotQuietYet() | OnlyWhenEmpty() | UnreadableFloor() | MinNodes() | NodePoolBudget():
             return _setting_text(cause)
         case _:
@@ -162,7 +168,7 @@ def _hold_text(
 def _due_text(why: Broken | Drifts) -> str:
     """Why a node is to go, as a clause of its own."""
     if isinstance(why, Drifts):
-        return f"{_DRIFTS.get(why.reason, 'its NodeClass has changed')} ({why.reason})"
+        return drift_text(why.reason)
     if why.condition == GPUS_HEALTHY:
         return f"a GPU of it is broken ({why.condition})"
     return f"its condition {why.condition} has been bad for longer than its provider tolerates"
@@ -186,8 +192,14 @@ def _setting_text(
             return f"NodePool {pool} lets no node go: {bounds_of({MIN_NODES: stated}).invalid_floor}"
         case MinNodes(pool, nodes):
             return f"NodePool {pool} keeps {nodes} nodes, empty or not ({MIN_NODES})"
-        case NodePoolBudget(pool, reason):
-            return f"the disruption budgets of NodePool {pool} allow no further node to go for the reason {reason}"
+        case NodePoolBudget(pool, reason, opens_s, going):
+            if opens_s is not None:
+                until = f"before {instant_text(opens_s)}"
+            elif going:
+                until = f"while {counted(going, 'node')} of it {'goes or is' if going == 1 else 'go or are'} not ready"
+            else:
+                until = "at any time, as no schedule ends that"
+            return f"the disruption budgets of NodePool {pool} let no further node go for the reason {reason} {until}"
         case _:
             assert_never(cause)
 
@@ -224,6 +236,8 @@ def going_text(cause: Going) -> str:
             return deletion.why
         case Leaving():
             return "it is being deleted"
+        case HasExpired() | Surplus():
+            return cause_text(cause)
         case Replaced(claims):
             return f"it goes once {some(claims)} {'is' if len(claims) == 1 else 'are'} up, bought for its pods"
         case _:
@@ -242,18 +256,26 @@ _DRIFTS: Mapping[str, str] = {
 }
 
 
+def drift_text(reason: str) -> str:
+    """What a node is not any more; `reason` is that of its condition Drifted."""
+    return f"{_DRIFTS.get(reason, 'its NodeClass has changed')} ({reason})"
+
+
 def removal_text(deletion: Deletion, currency: str) -> str:
     """Why a node is taken away, and what that saves."""
     saves = f"saves {price_text(deletion.saved_micro)} {currency}/h"
     match deletion.cause:
         case EmptyFor(seconds):
             return f"empty for {duration_text(seconds)}, {saves}"
+        case PodsFit(0):
+            return f"the room that it keeps is found on other nodes, {saves}"
         case PodsFit(pods):
             return f"{pods} {'pod fits' if pods == 1 else 'pods fit'} on other nodes, {saves}"
         case Repacked(pods, nodes, bought, saved_micro):
             of_nodes = f" of {nodes} nodes" if nodes > 1 else ""
             verb, where = ("cost", f"less on {counted(bought, 'new node')}") if bought else ("fit", "on other nodes")
-            who = f"{counted(pods, 'pod')}{of_nodes} {verb}{'s' if pods == 1 else ''}"
+            what = counted(pods, "pod") if pods else "the room that is kept"
+            who = f"{what}{of_nodes} {verb}{'s' if pods <= 1 else ''}"
             return f"{who} {where}, saves {price_text(saved_micro)} {currency}/h"
         case Broken() | Drifts():
             return _due_text(deletion.cause)
@@ -266,6 +288,16 @@ def _(cause: ReplacesTooDear) -> str:
         f"node {cause.node} of NodePool {cause.pool} costs too much: {cause_text(cause.excess)}; "
         f"what is bought for its pods saves {price_text(cause.saved_micro)} {cause.currency}/h"
     )
+
+
+@words.register
+def _(cause: HasExpired) -> str:
+    return f"expireAfter {duration_text(cause.after_s)} is over"
+
+
+@words.register
+def _(cause: Surplus) -> str:
+    return f"NodePool {cause.pool} states {counted(cause.replicas, 'replica')}"
 
 
 @words.register

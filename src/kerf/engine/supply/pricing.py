@@ -43,6 +43,12 @@ def present_price(node: ClusterNode, supply: Supply) -> int:
     return price
 
 
+def is_priced(node: ClusterNode, supply: Supply) -> bool:
+    """Whether anything says what the node costs; some cost nothing."""
+    bought = _bought(node)
+    return present_price(node, supply) > 0 or _offering_of(bought, _present_type(bought, supply)) is not None
+
+
 def capacity_type_of(node: ClusterNode) -> str:
     """What the node was bought as: a node of no NodePool on demand, unless EKS says spot; empty if unknown."""
     return _bought(node).capacity_type
