@@ -1,5 +1,6 @@
 """kube-scheduler's stand-in: order of the queue, filters and their words, scores, nominations, back-off."""
 
+import asyncio
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -49,6 +50,21 @@ def test_higher_priority_goes_first(cluster: Cluster) -> None:
     cluster.create(high, cpu_pod("a", "3"), cpu_pod("z", "3", priorityClassName="high"), ready_node("n"))
 
     assert {"a": "", "z": "n"} == cluster.placed()
+
+
+def test_a_pod_that_was_bound_is_not_tried_again_for_an_older_event(cluster: Cluster) -> None:
+    """What was written before the binding is told after it; kube-scheduler skips such a pod, too."""
+    failed: list[object] = []
+    cluster.loop.set_exception_handler(lambda _, context: failed.append(context))
+    cluster.create(ready_node("a"), cpu_pod("web"))
+    bound = cluster.pod("web")
+    older = {**bound, "spec": {key: value for key, value in bound["spec"].items() if key != "nodeName"}}
+
+    for listener in cluster.api.listeners:
+        listener("MODIFIED", older)
+    cluster.loop.run_until_complete(asyncio.sleep(1))
+
+    assert ([], {"web": "a"}) == (failed, cluster.placed())
 
 
 NODE_TAINT = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}

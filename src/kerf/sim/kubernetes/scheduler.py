@@ -179,6 +179,10 @@ class Scheduler:
         raw = self._api.get("Pod", pod.namespace, pod.name)
         if raw is None:
             return None
+        if raw["spec"].get("nodeName"):
+            # An older event may come after that of the binding; kube-scheduler skips such a pod, too.
+            self._queue.drop(pod.key)
+            return None
         is_hami = pod.spec.scheduler_name == HAMI_SCHEDULER
         config = family_of(self._api).config if is_hami else None
         ignored = frozenset() if config is None else config.slice_resources | {config.count}
