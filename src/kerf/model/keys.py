@@ -5,7 +5,7 @@ A key in it that Kerf does not know does nothing, so a typing error is silent un
 
 DOMAIN = "kerf.dev/"
 _NAMES = (
-    "admitted-by assumed-claim booking-namespaces buffer-namespaces cordoned cost-per-hour"
+    "admitted-by assumed-claim booking-namespaces buffer-namespaces cordoned cost-per-hour drifted"
     " device-plugin-configs eviction follow gpu-sharing hami-mode interrupt"
     " kwok-instance lead-times lint-ignore max-launches-per-minute"
     " max-price-per-gpu-hour max-price-per-hour mig-configs min-nodes observed-devices opportunistic"

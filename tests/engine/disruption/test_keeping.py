@@ -159,7 +159,8 @@ PROTECTED = 'stays: pod default/x has "karpenter.sh/do-not-disrupt" annotation'
             pool_with(Budget("0")),
             [broken("a")],
             [HELD],
-            f"{BAD} the disruption budgets of NodePool pool allow no further node to go for the reason Unhealthy",
+            f"{BAD} the disruption budgets of NodePool pool let no further node go for the reason Unhealthy "
+            "at any time, as no schedule ends that",
         ),
         (
             free_pool(),
