@@ -14,6 +14,7 @@ from kerf.model.nodeclaim import (
     DRIFTED,
     INITIALIZED,
     LAUNCHED,
+    PLANNED_PODS,
     READY,
     REGISTERED,
     TRUE,
@@ -186,6 +187,16 @@ def test_a_node_waits_for_one_that_starts_and_has_room() -> None:
             [on("a", "x", cpu=1), on("c", "y", cpu=5)],
         )
     )
+
+
+def test_a_node_waits_for_one_that_starts_for_a_pod_of_it() -> None:
+    """A step that was taken back in part leaves such a node; another is not bought for the same pod."""
+    pods = [on("a", "x", cpu=3), on("b", "y", cpu=3)]
+    node, claim = starting("b")
+    promised = replace(claim, annotations={**claim.annotations, PLANNED_PODS: f'{{"{pods[0].key}": []}}'})
+
+    assert [["a"]] == going(a_cluster([free_pool()], [drifted("a"), (node, claim)], pods))
+    assert [] == going(a_cluster([free_pool()], [drifted("a"), (node, promised)], pods))
 
 
 def test_where_only_drifted_nodes_have_room_they_take_the_pods() -> None:

@@ -28,6 +28,7 @@ from kerf.model.nodeclaim import REPLACED_BY
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import REPLAY, Deletion, Launch, NodePlacement, PlacedPod
 from kerf.model.pods import Pod
+from kerf.model.promises import read
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
 _SPOT_TYPES = 15
@@ -108,16 +109,26 @@ class Substitutes:
         """How long a new node takes to be up: see `disturbance.start_s`."""
         return start_s(node.claim for node in self._world.snapshot.nodes if node.claim is not None)
 
+    @cached_property
+    def _promised(self) -> frozenset[str]:
+        """The pods that nodes which start were bought for; they run on others where a step was taken back in part."""
+        starting = (node.claim for node in self._world.snapshot.nodes if node.claim and not node.is_initialized)
+        keys = (key for claim in starting for key in read(claim.annotations).pods)
+        return frozenset(key for key in keys if not is_virtual(key))
+
     def of(self, victims: Sequence[Candidate], *, must_save: bool = False) -> Substitution | None:
-        """What holds all pods of these nodes that are planned for; None where some pod would find no place.
+        """What holds all pods of these nodes that are planned for; None where some pod would find no place, and while
+        a node starts that was bought for one of them: it may have room for it, or another must not be bought.
 
         `must_save`: also None where the new nodes cost no less, and then a launch keeps only those of its alternatives
         that save, too. Cost: one decision for these pods.
         """
         marked = {each.node.name for each in victims}
+        own = {pod.key for each in victims for pod in each.pods}
+        if not own.isdisjoint(self._promised):
+            return None
         world = self._without(marked)
         # Not those that wait and have a place there now: they find another.
-        own = {pod.key for each in victims for pod in each.pods}
         keys = {pod.key for pod in world.snapshot.pending if world.snapshot.leaving.get(pod.key) in marked} & own
         if must_save and any(pod.key not in keys for each in victims for pod in each.pods):
             # Of some pods no plan is made beforehand: they are not moved to save money.
