@@ -177,9 +177,10 @@ def _figures(name: str, copies: int, duration_s: int, *, moves: bool) -> Iterato
     bound_micro = report.replayed.bound.micro
     other = peer(copies, duration_s)
     peer_over = 100 * (other.cost_micro / bound_micro - 1)
-    yield f"{name}_over_bound_percent", 100 * report.over_bound
+    over = 100 * report.over_bound
+    yield f"{name}_over_bound_percent", over
     yield f"{name}_peer_over_bound_percent", peer_over
-    yield f"{name}_of_peer", 100 * report.over_bound / peer_over
+    yield f"{name}_of_peer", 100 * over / peer_over
     yield f"{name}_bound_usd_h", bound_micro / 1e6 / hours
     if moves:
         yield f"{name}_moves_per_pod_hour", totals.evictions / other.pod_hours
