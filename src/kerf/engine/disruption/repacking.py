@@ -2,9 +2,9 @@
 
 The fleet is judged as one. Prices of what nodes have (the proof of a lower bound, `model.lowerbound`) say what the pods
 of each node would cost at the least in the cheapest fleet. A node that costs much more than its pods are worth is
-wasted, whatever its size. So the nodes that are wasted most go first, as many at once as the budgets allow, and the
-planner packs their pods again: one node may become two, and ten become seven. Fewer are tried where so many save
-nothing.
+wasted, whatever its size. The nodes that are wasted most are tried first, as many at once as the budgets allow, then
+fewer; the planner packs their pods again: one node may become two, and ten become seven. Of what was tried, that is
+done which saves the largest share of what its nodes cost.
 """
 
 from collections import Counter

@@ -198,7 +198,7 @@ def _setting_text(
             elif going:
                 until = f"while {counted(going, 'node')} of it {'goes or is' if going == 1 else 'go or are'} not ready"
             else:
-                until = "at any time, as no schedule ends that"
+                until = "at any time"
             return f"the disruption budgets of NodePool {pool} let no further node go for the reason {reason} {until}"
         case _:
             assert_never(cause)
