@@ -131,9 +131,7 @@ class DisruptionController:
         if command is None or world is None:
             self._resting, self._dropped = None, 0
             until_s = now + self._settings.settled_s
-            if self._repacks.are_due(snapshot):
-                self._repacks.found_none(snapshot)
-            elif now < self._repacks.next_s:
+            if now < self._repacks.next_s:
                 until_s = min(until_s, self._repacks.next_s)
             # What has changed while it was decided has not been looked at.
             self._settled = (version, until_s if self._asked.is_through else now)
@@ -214,10 +212,12 @@ class DisruptionController:
             """Where the next plan puts pods, those included for which windows, runs and requests keep room."""
             return decide(coming, options_of(self._settings)).placements
 
-        repacks = self._repacks.are_due(snapshot)
+        repacks = self._repacks.are_due(snapshot, market, found)
         self._tell(drift_waiting(world, found))
         work = partial(first_command, world, found, placements, repacks=repacks, asked=self._asked)
         command, held = await self._ports.deciding.run(work)
+        if command is None and repacks:
+            self._repacks.found_none(snapshot, market, found)
         self._columns = world.left() or self._columns
         self._tell(held)
         return command, world
