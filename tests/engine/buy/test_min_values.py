@@ -1,5 +1,6 @@
 """minValues of NodePools: how many types a claim names at least, and what that does to loads, limits and pools."""
 
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from kerf.model.instancetypes import RESERVED, SPOT, InstanceType, Offering
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Plan
 from kerf.model.policies import BEST_EFFORT, COST, FIRST_FIT
-from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type
+from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type, cards
 from tests.engine.worlds import only_unplaced, planned, some
 
 FAMILY = "karpenter.k8s.aws/instance-family"
@@ -148,3 +149,51 @@ def test_a_reservation_needs_no_choice() -> None:
 
     assert "r" == launch.offering.reservation
     assert launch.requirements[INSTANCE_TYPE].min_values is None
+
+
+MIXED = [
+    an_instance_type("cpu-s", price="1"),
+    an_instance_type("gpu-a", price="2.9", devices=cards(1)),
+    an_instance_type("gpu-b", price="3.2", devices=cards(1)),
+    an_instance_type("gpu-c", price="6", devices=cards(2)),
+]
+"""All of one size, with no card, one, or two."""
+
+
+@pytest.mark.parametrize("strategy", [COST, FIRST_FIT])
+@pytest.mark.parametrize("count", [1, 15])
+@pytest.mark.parametrize("least", [1, 2, 3, 4])
+def test_pods_without_gpus_get_the_cheapest_type_whatever_cards_its_stand_ins_have(
+    least: int, count: int, strategy: str
+) -> None:
+    """A type with cards holds them as well, so none is bought to leave a choice: it is named beside the cheapest."""
+    decided = planned(some(count, cpu=3), [asking(INSTANCE_TYPE, least)], MIXED, strategy)
+
+    assert {"cpu-s"} == {launch.offering.instance_type for launch in decided.launches}
+    assert all(least <= 1 + len(launch.alternatives) for launch in decided.launches)
+
+
+@pytest.mark.parametrize("least, named", [(2, ["gpu-b"]), (3, ["gpu-b", "gpu-c"])])
+def test_types_with_as_many_cards_are_named_first(least: int, named: list[str]) -> None:
+    """One with more cards, cheaper or not, only where the others are too few."""
+    cheap = an_instance_type("gpu-c", price="3", devices=cards(2))
+
+    launch = planned([a_pod(gpu=1)], [asking(INSTANCE_TYPE, least)], [*MIXED[:3], cheap]).launches[0]
+
+    assert "gpu-a" == launch.offering.instance_type
+    assert named == sorted(launch.alternatives)
+
+
+@pytest.mark.parametrize("asked", [{}, {"gpu": 1}])
+def test_a_stricter_value_is_never_cheaper(asked: dict[str, Any]) -> None:
+    """Of all types in any order of their prices: each value leaves fewer loads to choose from."""
+    for prices in permutations(("1", "2.9", "3.2", "6")):
+        kinds = [
+            an_instance_type(kind.name, devices=kind.devices, price=price)
+            for kind, price in zip(MIXED, prices, strict=True)
+        ]
+        decided = [planned(some(3, cpu=1, **asked), [asking(INSTANCE_TYPE, least)], kinds) for least in (1, 2, 3)]
+        costs = [sum(launch.price_micro for launch in each.launches) for each in decided]
+
+        assert [0, 0, 0] == [len(each.unplaced) for each in decided]
+        assert sorted(costs) == costs

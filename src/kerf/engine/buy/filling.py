@@ -230,11 +230,16 @@ class Filler:
         return best
 
     def _needed(self, load: Load) -> tuple[OfferedType, ...] | None:
-        """The cheapest other types whose values are enough with those of the planned one; None where none are."""
+        """The cheapest other types whose values are enough with those of the planned one; None where none are.
+
+        Those with as many cards come first: of one with more the pods leave some idle.
+        """
         counted, needed = Counted(load.offered.pool), list[OfferedType]()
         counted.adds(load.offered.kind)
         assert self._groups is not None
-        for other in sorted(self._groups.of(load.offered), key=lambda each: each.order):
+        cards = len(load.offered.room.devices)
+        others = sorted(self._groups.of(load.offered), key=lambda e: (len(e.room.devices) != cards, e.order))
+        for other in others:
             if counted.is_enough:
                 break
             if other.kind.name != load.offered.kind.name and self.holds(other, load) and counted.adds(other.kind):

@@ -58,7 +58,8 @@ class Counted:
 class Interchangeable:
     """Types that can stand in for each other in one claim, by pool, among those that a holding knows.
 
-    Only of pools with minValues. What a reservation sells is in none: it is there whatever the cloud has in stock.
+    Types with cards and without are in one group: `Filler.holds` says which of them hold the pods of a load. Only of
+    pools with minValues. What a reservation sells is in none: it is there whatever the cloud has in stock.
     """
 
     def __init__(self, holding: Holding) -> None:
@@ -96,7 +97,7 @@ def asks(offered: OfferedType) -> bool:
 
 def _group(offered: OfferedType) -> Hashable:
     labels = tuple(sorted(offered.pool.chosen_labels.items()))
-    return offered.pool.name, labels, offered.target.taints, len(offered.room.devices)
+    return offered.pool.name, labels, offered.target.taints
 
 
 def _most(members: Sequence[OfferedType], alone: Amounts) -> int:
