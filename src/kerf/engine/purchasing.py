@@ -23,21 +23,24 @@ from kerf.engine.buy.spreading import Assigned, Known, Unassigned, assigned
 from kerf.engine.decision import Refusal
 from kerf.engine.options import Options
 from kerf.engine.outcome import Outcome
+from kerf.engine.place.checks import Even
 from kerf.engine.place.queueing import Destined
-from kerf.engine.place.shapes import Shape
+from kerf.engine.place.shapes import Shape, queue_order
 from kerf.engine.place.topology import TopologyLedger
 from kerf.engine.place.trial import Trial
 from kerf.engine.placing import join
 from kerf.engine.relaxing import Relaxing
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Cause, Name
-from kerf.model.constraints import Taint
+from kerf.model.constraints import HOSTNAME, Taint
 from kerf.model.nodeclaim import FOLLOW
 from kerf.model.plan import Launch
 from kerf.model.pods import Pod
 from kerf.model.policies import COST
 
 _MOST_ATTEMPTS = 4
+_MOST_COUNTS = 12
+"""For how many numbers of pods it is tried whether a limit has room for them."""
 
 
 @dataclass(frozen=True)
@@ -261,6 +264,7 @@ def _bought(order: _Order, plan: Assigned | None = None) -> _Attempt:
     elsewhere: dict[tuple[int, Place], int] = {}
     apart = set[str]()
     together: dict[tuple[int, Place], int] = {}
+    first: _Attempt | None = None
     best: _Attempt | None = None
     for _ in range(_MOST_ATTEMPTS):
         found = _attempt(order, known, plan or _plan(order, known))
@@ -268,6 +272,7 @@ def _bought(order: _Order, plan: Assigned | None = None) -> _Attempt:
         if not found.plan.are_bound:
             return _finished(order, found)
         proof = _proven(order, found, wrong)
+        first = first or found
         if best is None or found.rank < best.rank:
             best = found
         together |= _of_companies(found)
@@ -283,6 +288,7 @@ def _bought(order: _Order, plan: Assigned | None = None) -> _Attempt:
         lonely = known.lonely.union(found.plan.origins[number][0] for number in found.lonely)
         known = Known(frozenset(wrong), ceilings, proof.sites, lonely, known.reseats, frozenset(apart))
         elsewhere = _ceilings(found, found.lonely)
+    assert first is not None
     assert best is not None
     if together and best.unserved:
         # With all that they must be with in another domain, where a node may have room for them all.
@@ -290,7 +296,60 @@ def _bought(order: _Order, plan: Assigned | None = None) -> _Attempt:
         found = _attempt(order, known, _plan(order, known))
         _proven(order, found, wrong)
         best = min(best, found, key=lambda each: each.rank)
+    best = _evenly_limited(order, first, best)
     return _in_rounds(_without_wrong(_finished(order, _put_together(order, best))))
+
+
+def _evenly_limited(order: _Order, all_of: _Attempt, found: _Attempt) -> _Attempt:
+    """Where a limit leaves pods over that are to be spread: nodes for as many of the first of the queue as it allows.
+
+    Nodes for `all_of` them are bought in any order, so those that a limit has room for may be in few domains, and not
+    in the cheapest. For fewer pods the domains are given again, the cheapest first and as evenly as the pods ask.
+    `found` where that serves more. Cost: an attempt for each number of pods that is tried.
+    """
+    plan = all_of.plan
+    spread = {n: number for n, (number, _) in plan.origins.items() if _is_spread(order, number)}
+    short = {spread[n] for n in all_of.short if n in spread}
+    if not short or all(order.made.ledger.room_for(each) is None for each in order.offered_types):
+        return found
+    # Pods that count less may have what a limit has room for.
+    most = max(order.shapes[number].spec.priority for number in short)
+    members = [n for n, at in spread.items() if at in short or order.shapes[at].spec.priority < most]
+    left = sum(all_of.short.get(n, 0) for n in members)
+    pods = sorted((pod for n in members for pod in plan.shapes[n].pods), key=queue_order)
+    keys = {pod.key for pod in pods}
+    few, many, step, best = 0, len(pods) - 1, 1, None
+    middle = min(max(1, len(pods) - left), many)
+    for _ in range(_MOST_COUNTS):
+        if few >= many:
+            break
+        made = _attempt_for(order, all_of, {pod.key for pod in pods[middle:]})
+        if any(made.plan.shapes[n].pods[0].key in keys for n in made.short):
+            many = middle - 1
+        else:
+            few, best = middle, made
+        half, step = (few + many + 1) // 2, step * 2
+        middle = min(half, few + step) if best is made else max(half, many + 1 - step)
+    return found if best is None or importance(best.unserved.values()) > found.rank[0] else best
+
+
+def _is_spread(order: _Order, number: int) -> bool:
+    """Whether pods of the shape are to be spread over more than nodes."""
+    checks = order.ledger.checks(order.shapes[number])
+    return any(isinstance(check, Even) and check.keys != (HOSTNAME,) for check in checks)
+
+
+def _attempt_for(order: _Order, all_of: _Attempt, out: Container[str]) -> _Attempt:
+    """An attempt without some pods, which are left in the domains that they have in one for all."""
+    shapes = (replace(shape, pods=pods) for shape in order.shapes if (pods := _others(shape.pods, out)))
+    fewer = replace(order, shapes=tuple(shapes))
+    known = Known(reseats=all_of.plan.is_reseated)
+    found = _attempt(fewer, known, _plan(fewer, known))
+    _proven(fewer, found, {})
+    parts = ((shape, tuple(pod for pod in shape.pods if pod.key in out)) for shape in all_of.plan.shapes)
+    more = [replace(shape, pods=pods) for shape, pods in parts if pods]
+    found.shapes, found.left = (*found.shapes, *more), [*found.left, *map(len, more)]
+    return found
 
 
 def _proven(order: _Order, found: _Attempt, wrong: Mapping[str, Unassigned]) -> Proof:

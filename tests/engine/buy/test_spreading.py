@@ -1,15 +1,18 @@
 """Nodes for pods that go by other pods: one rule of domains and of company a test."""
 
 from collections import Counter
+from itertools import permutations
 from typing import Any
 
 import pytest
 
+from kerf.model.causes import LimitReached
 from kerf.model.constraints import CAPACITY_TYPE, HOSTNAME, ZONE, Requirements
 from kerf.model.instancetypes import ON_DEMAND, SPOT, Offering
-from kerf.model.plan import RESERVE, Plan
+from kerf.model.plan import RESERVE, Plan, Stage
 from kerf.model.pods import RUNNING, Pod
 from kerf.model.policies import COST, FIRST_FIT
+from kerf.model.quantities import COST_PER_HOUR
 from kerf.model.topology import AffinityCircle, NoRoomBeside, NotNear, SkewExceeded, TooNear
 from kerf.testing.builders import a_node, a_pod, a_pool, an_instance_type
 from tests.engine.place.test_topology import away, near, spread
@@ -262,3 +265,105 @@ def test_a_pod_counts_where_its_node_is_likely_bought() -> None:
 
     assert [] == refused(plan)
     assert {"za", "zb"} == by_zone(plan).keys()
+
+
+UNEQUAL = an_instance_type(
+    "unequal",
+    cpu=1,
+    zones=("za", "zb", "zc"),
+    offerings=tuple(
+        Offering(zone, ON_DEMAND, price) for zone, price in (("za", 5_000_000), ("zb", 5_200_000), ("zc", 2_000_000))
+    ),
+)
+"""A node for one pod, and cheapest in the last zone."""
+
+
+@pytest.mark.parametrize(
+    "limits, expected",
+    [
+        ({COST_PER_HOUR: "4"}, {"zc": 1}),
+        ({COST_PER_HOUR: "8"}, {"za": 1, "zc": 1}),
+        ({COST_PER_HOUR: "13"}, {"za": 1, "zb": 1, "zc": 1}),
+        ({COST_PER_HOUR: "17"}, {"za": 1, "zb": 1, "zc": 2}),
+        ({COST_PER_HOUR: "20"}, {"za": 2, "zb": 1, "zc": 2}),
+        ({"nodes": 1}, {"zc": 1}),
+        ({"nodes": 2}, {"za": 1, "zc": 1}),
+        ({"cpu": 4}, {"za": 1, "zb": 1, "zc": 2}),
+        ({"cpu": 6}, {"za": 2, "zb": 2, "zc": 2}),
+    ],
+)
+def test_what_a_limit_has_room_for_is_spread_and_the_cheapest_zones_come_first(
+    limits: dict[str, Any], expected: dict[str, int]
+) -> None:
+    """Seven pods and room for fewer: the first of the queue get nodes, in the zones that they have without a limit.
+
+    The others are told which limit keeps them off.
+    """
+    for count in (7, 8, 40):
+        plan = made(webs(count, cpu="900m", **spread()), pool={"limits": limits}, types=[UNEQUAL])
+        served = sum(expected.values())
+
+        assert expected == by_zone(plan)
+        assert {f"default/web-{n}" for n in range(served)} == {pod.pod for each in plan.launches for pod in each.pods}
+        assert {Stage.LIMITS} == {each.stage for each in plan.unplaced}
+        assert {(LimitReached, next(iter(limits)))} == {
+            (type(misfit.cause), getattr(misfit.cause, "resource", None))
+            for each in plan.unplaced
+            for misfit in each.misfits
+        }
+        assert all("limit" in each.reason for each in plan.unplaced)
+
+
+@pytest.mark.parametrize("given", [spread(), {}])
+def test_a_limit_is_named_by_what_a_node_may_cost_in_the_zones_of_a_pod(given: dict[str, Any]) -> None:
+    """A node in the cheapest zone would keep the limit; there the pod breaks its spread, or the cloud may take others.
+
+    So the limit is what keeps it off, and not that nothing is for sale.
+    """
+    plan = made(webs(7, cpu="900m", **given), pool={"limits": {COST_PER_HOUR: "18"}}, types=[UNEQUAL])
+
+    causes = {misfit.cause for each in plan.unplaced for misfit in each.misfits}
+    assert {5_200_000} == {cause.more for cause in causes if isinstance(cause, LimitReached)}
+    assert all(isinstance(cause, LimitReached) for cause in causes)
+
+
+def test_the_order_of_zones_does_not_matter_to_what_a_limit_has_room_for() -> None:
+    """The same prices by other names: as many pods for as much."""
+    found = set()
+    for prices in permutations((5_000_000, 5_200_000, 2_000_000)):
+        offerings = tuple(Offering(zone, ON_DEMAND, price) for zone, price in zip(ZONES, prices, strict=True))
+        kind = an_instance_type("unequal", cpu=1, zones=ZONES, offerings=offerings)
+        plan = made(webs(7, cpu="900m", **spread()), pool={"limits": {"nodes": 4}}, types=[kind])
+        found.add((len(plan.unplaced), sum(each.price_micro for each in plan.launches)))
+
+    assert {(3, 14_200_000)} == found
+
+
+def test_pods_of_higher_priority_get_what_a_limit_has_room_for() -> None:
+    """Two workloads spread over zones, three nodes: those of the more important one, though its name is last."""
+    low = webs(3, "a", cpu="900m", **spread())
+    high = webs(3, "b", cpu="900m", priority=10, **spread())
+
+    plan = made([*low, *high], pool={"limits": {"nodes": 3}}, types=[UNEQUAL])
+
+    assert {"default/b-0", "default/b-1", "default/b-2"} == {pod.pod for e in plan.launches for pod in e.pods}
+    assert {"za": 1, "zb": 1, "zc": 1} == by_zone(plan)
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+def test_a_limit_of_one_pool_is_none_of_pods_of_another(names: tuple[str, str]) -> None:
+    """Both are spread; one may have two nodes, the other any number, whichever comes first in the queue."""
+    limited, free = names
+    pools = [a_pool("limited", limits={"nodes": 2}, labels={"for": "limited"}), a_pool("free", labels={"for": "free"})]
+    pods = [
+        *webs(4, limited, cpu="900m", selector={"for": "limited"}, **spread()),
+        *some(4, free, cpu="900m", labels={"app": "db"}, selector={"for": "free"}, **spread(selector=DB)),
+    ]
+
+    plan = planned(pods, pools, [UNEQUAL])
+
+    zones = {
+        name: sorted(e.offering.zone for e in plan.launches if e.node_pool == name) for name in ("limited", "free")
+    }
+    assert {"limited": ["za", "zc"], "free": ["za", "zb", "zc", "zc"]} == zones
+    assert 2 == len(plan.unplaced)

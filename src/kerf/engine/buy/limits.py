@@ -164,14 +164,17 @@ class Ledger:
         """What of `used` is counted for larger types alone."""
         return self._kept_free.get(pool, Resources())
 
-    def exceeded_by(self, offered: OfferedType) -> tuple[str, ...]:
-        """The limited resources, by name, that one more node of the type would exceed."""
+    def exceeded_by(self, offered: OfferedType, charge: Mapping[str, int] | None = None) -> tuple[str, ...]:
+        """The limited resources, by name, that one more node of the type would exceed.
+
+        `charge` is what it counts, by default the least that it can.
+        """
         limits = self._limits.get(offered.pool.name) or Resources()
-        used = self.used(offered.pool.name)
+        used, charge = self.used(offered.pool.name), offered.capacity if charge is None else charge
         return tuple(
             sorted(
                 name
                 for name, limit in limits.items()
-                if offered.capacity.get(name, 0) > 0 and used.get(name, 0) + offered.capacity[name] > limit
+                if charge.get(name, 0) > 0 and used.get(name, 0) + charge[name] > limit
             )
         )

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from kerf.engine.buy.filling import charge
 from kerf.engine.buy.flexibility import asks, lacking
 from kerf.engine.decision import Evidence
 from kerf.engine.explain.typelabels import with_all_values
@@ -30,6 +31,25 @@ def nearest_in(pool: NodePool, shape: Shape, evidence: Evidence) -> Misfit | Non
     """The pool's answer: its nearest type's misfit; None when it would take the pod after all."""
     refused = misses_in(pool, shape, evidence)
     return nearest(refused) if refused else None
+
+
+def limit_in(pool: NodePool, shape: Shape, evidence: Evidence) -> Misfit | None:
+    """The limit that keeps off pods which the pool would take where a node costs least; None where none does.
+
+    A claim counts the highest price that it may come to, and other pods may keep these from the cheapest domain.
+    """
+    found = []
+    for offered in takers_in(pool, shape, evidence):
+        result = fit(offered.target, offered.room, shape)
+        offering = None if isinstance(result, Misfit) else offered.offering_for(result.room.requirements)
+        if isinstance(result, Misfit) or offering is None:
+            continue
+        charged = charge(offered, offering, result.room.requirements)
+        if exceeded := evidence.after.exceeded_by(offered, charged):
+            cause = _limit(exceeded[0], offered, charged, evidence)
+            lack = (Lack(cause.more, cause.resource),)
+            found.append(Misfit(offered.target.name, Stage.LIMITS, cause, lack, offered.price_micro))
+    return nearest(found) if found else None
 
 
 def takers_in(pool: NodePool, shape: Shape, evidence: Evidence) -> list[OfferedType]:
@@ -134,7 +154,7 @@ def _misfit(offered: OfferedType, shape: Shape, evidence: Evidence) -> Misfit | 
     name, price = offered.target.name, offered.price_micro
     exceeded = evidence.after.exceeded_by(offered)
     if exceeded:
-        cause = _limit(exceeded[0], offered, evidence)
+        cause = _limit(exceeded[0], offered, offered.capacity, evidence)
         return Misfit(name, Stage.LIMITS, cause, (Lack(cause.more, cause.resource),), price)
     if evidence.after.is_used_up(offered):
         used_up = causes.ReservationUsedUp(Name(offered.kind.name), Name(offered.reservation))
@@ -164,13 +184,13 @@ def _too_few(offered: OfferedType, shape: Shape, evidence: Evidence) -> dict[str
     return lacking(offered.pool, held)
 
 
-def _limit(resource: str, offered: OfferedType, evidence: Evidence) -> causes.LimitReached:
+def _limit(resource: str, offered: OfferedType, charged: Resources, evidence: Evidence) -> causes.LimitReached:
     """The limit with its figures: what it is, what is in use, what this plan adds, what one more node needs."""
     pool = offered.pool.name
     limit = (evidence.after.limit(pool) or Resources()).get(resource, 0)
     used = evidence.before.used(pool).get(resource, 0)
     counted = evidence.after.used(pool).get(resource, 0) - used
-    more = 1 if resource == NODES else offered.capacity[resource]
+    more = 1 if resource == NODES else charged[resource]
     planned = counted - evidence.after.kept_free(pool).get(resource, 0)
     # Where there is room beside what is planned, larger types that the cloud may take are what is in the way.
     planned = planned if used + planned + more > limit else counted

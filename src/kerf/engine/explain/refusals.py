@@ -20,7 +20,7 @@ from kerf.engine.explain.hints.related import RELATED, beside_others, missing, p
 from kerf.engine.explain.hints.search import ALONE, NOTHING, joined, smallest
 from kerf.engine.explain.hints.situation import pod_patch
 from kerf.engine.explain.hints.tries import Tries
-from kerf.engine.explain.misses import lacks_cards, nearest_in
+from kerf.engine.explain.misses import lacks_cards, limit_in, nearest_in
 from kerf.engine.explain.nearby import BESIDE_OTHERS, OF_VOLUMES, Nearby
 from kerf.engine.place.fit import nearest
 from kerf.engine.place.shapes import Shape
@@ -350,6 +350,7 @@ def _not_bought(refusal: Refusal, evidence: Evidence) -> Reason:
     shape = Shape(refusal.pods)
     pools = sorted(evidence.world.snapshot.node_pools, key=lambda pool: pool.order)
     refused = [(pool, misfit) for pool in pools if (misfit := nearest_in(pool, shape, evidence)) is not None]
+    refused = refused or [(pool, found) for pool in pools if (found := limit_in(pool, shape, evidence)) is not None]
     by_pool = [misfit for _, misfit in refused]
     on_nodes = evidence.trial.nearest(shape)
     misfits = (*by_pool, on_nodes) if on_nodes is not None else tuple(by_pool)

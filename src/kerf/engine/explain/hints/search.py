@@ -223,8 +223,10 @@ def _to_buy_for(situation: Situation, shape: Shape, waiting: tuple[Pod, ...]) ->
         if len(others) == len(each):
             found.append(each)
             continue
-        at = number
-        found.append(Shape((*(replace(pod, spec=waiting[0].spec) for pod in others), *waiting)))
+        at, spec = number, waiting[0].spec
+        # As long as the pods ask the same, they stay in the domain that they have by others.
+        asked = each.asked if spec is each.pods[0].spec else None
+        found.append(Shape((*(replace(pod, spec=spec) for pod in others), *waiting), asked))
     return tuple(found), at
 
 
