@@ -28,6 +28,7 @@ from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.flexibility import asks
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.mixing import mixed, suits
+from kerf.engine.buy.partition import cheapest_partition
 from kerf.engine.buy.priced import Priced, priced
 from kerf.engine.place.shapes import UNCROWDED, Shape
 from kerf.engine.supply.holding import Amounts, Holding
@@ -51,7 +52,8 @@ _MOST_COMPARED = 30_000
 """Pods times types up to which Karpenter's choice is tried too; it looks at every pod by itself. That is a second."""
 
 _MOST_ORDERS = 3_000
-"""Sets of pods that may be left, times types, up to which every order of buying full nodes is gone through."""
+"""Sets of pods that may be left, times types, up to which every order of buying full nodes and every way to part the
+pods among nodes is gone through."""
 
 Preference = Callable[[int, int], tuple[int, ...]]
 """Sort key of a node by its price and its value: the least is bought next. It falls with the price, and as the value
@@ -216,6 +218,7 @@ def _buy_in_tier(
             tries += [bought for only in useful for bought in _as_first_fit(filler, [only], left, ledger)]
     tries += _as_first_fit(filler, useful, left, ledger)
     tries += _in_every_order(filler, useful, left, ledger)
+    tries += _parted(filler, useful, left, ledger)
     settled.append(_settled(filler, useful, min([best, *tries], key=_preference)))
     found = min(settled, key=_preference)
     kinds, most = sum(1 for count in left if count), most_kinds(rounds)
@@ -304,6 +307,20 @@ def _in_every_order(
         spent.charge(load.offered.pool.name, load.charge, 1)
         purchase.loads.append((load, 1))
         purchase.left = list(map(operator.sub, purchase.left, load.counts))
+    return [purchase]
+
+
+def _parted(
+    filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int], ledger: Ledger
+) -> list[Purchase]:
+    """The cheapest of all ways to part few pods among nodes; nothing where they are many, or break a limit."""
+    if len(offered_types) * math.prod(count + 1 for count in left) > _MOST_ORDERS:
+        return []
+    purchase, spent = cheapest_partition(filler, offered_types, left), ledger.copy()
+    for load, _ in purchase.loads:
+        if spent.room_for(load.offered, load.charge) == 0:
+            return []
+        spent.charge(load.offered.pool.name, load.charge, 1)
     return [purchase]
 
 
