@@ -243,7 +243,8 @@ def _left_out(filler: Filler, left: Sequence[int]) -> tuple[Cause, ...]:
 
 def _settled(filler: Filler, useful: Sequence[OfferedType], purchase: Purchase) -> Purchase:
     """The same on cheaper types, where these hold the same pods."""
-    purchase.loads = [(_cheapest_holder(filler, useful, load), times) for load, times in purchase.loads]
+    question = "cheapest", filler.holding.rows(useful).tobytes()
+    purchase.loads = [(_cheapest_holder(filler, useful, load, question), times) for load, times in purchase.loads]
     return purchase
 
 
@@ -443,8 +444,16 @@ def _buy(load: Load, purchase: Purchase, ledger: Ledger) -> None:
         purchase.left[number] -= count * times
 
 
-def _cheapest_holder(filler: Filler, offered_types: Sequence[OfferedType], load: Load) -> Load:
-    """The same pods on a cheaper type of the same pool that charges no limit more, where there is one."""
+def _cheapest_holder(
+    filler: Filler, offered_types: Sequence[OfferedType], load: Load, question: tuple[str, bytes]
+) -> Load:
+    """The same pods on a cheaper type of the same pool that charges no limit more, where there is one.
+
+    The `question` names the types; where none of them is, that is remembered of all nodes that are filled so.
+    """
+    is_asked = load.findings is not None and not filler.keeps_choice
+    if is_asked and load.findings is not None and question in load.findings:
+        return load
     numbers, counts = np.array(load.held, dtype=np.int64).reshape(-1, 2).T
     # A node that holds too few pods of some shape alone does not hold them all.
     able = np.all(filler.held_by(offered_types, numbers) >= counts, axis=1)
@@ -457,7 +466,9 @@ def _cheapest_holder(filler: Filler, offered_types: Sequence[OfferedType], load:
             continue
         if offered.capacity.shortfall(load.offered.capacity) and load.offered.pool.limits is not None:
             continue
-        held = filler.fill(offered, load.counts)
+        held = filler.fill(offered, load.counts) if filler.keeps_choice else filler.fill_alike(offered, load)
         if held is not None and held.held == load.held and held.offering.price_micro < load.offering.price_micro:
             return held
+    if is_asked and load.findings is not None:
+        load.findings[question] = None
     return load
