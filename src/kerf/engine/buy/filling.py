@@ -287,7 +287,7 @@ class Filler:
             made = _Fill(self, row, wanted, order).load()
             if made is not None:
                 same = row, tuple([(numbers[number], count) for number, count in made.order])
-                made = replace(made, findings=holding.findings.setdefault(same, {}))
+                object.__setattr__(made, "findings", holding.findings.setdefault(same, {}))
             holding.fills[key] = made if made is None else _renumbered(made, place, len(order))
             return made
         known: Load | None = kept[0]

@@ -12,7 +12,7 @@ from operator import attrgetter
 from kerf.engine.buy.filling import Load
 from kerf.engine.place.devices import asks_devices
 from kerf.engine.place.shapes import Kinds, Shape
-from kerf.engine.place.turns import turns
+from kerf.engine.place.turns import apart, turns
 from kerf.engine.supply.holding import Holding
 from kerf.model.constraints import HOSTNAME
 from kerf.model.gpu import NVIDIA_GPU
@@ -144,16 +144,20 @@ class Turns:
         waiting = [pod for _, pod in numbered if cards[pod.key]]
         # Nothing else of pods and node counts; neither cpu nor memory does.
         kinds = {number: self._holding.kind(self._shapes[number]) for number, _ in load.held}
-        asked = tuple((kinds[number], cards[pod.key]) for number, pod in numbered if cards[pod.key])
+        asked = [(kinds[number], cards[pod.key]) for number, pod in numbered if cards[pod.key]]
         target = load.offered.target
         # Cards in one state are equal, and those that give them out are the same.
-        key = self._holding.start(self._holding.row(load.offered)), asked
-        known = self._holding.turns
-        if key not in known:
-            found = turns(target.family, load.offered.room.devices, None, cards, waiting)
-            turn_of = {pod.key: turn for turn, those in enumerate(found) for pod in those}
-            known[key] = tuple(turn_of[pod.key] for pod in waiting)
-        by_pod = {pod.key: turn for pod, turn in zip(waiting, known[key], strict=True)}
+        start, known = self._holding.start(self._holding.row(load.offered)), self._holding.turns
+        by_pod: dict[str, int] = {}
+        # What shares no card has turns of its own, and many nodes have cards with the same pods.
+        for numbers in apart([own for _, own in asked]):
+            pods_there = [waiting[at] for at in numbers]
+            key = start, tuple([asked[at] for at in numbers])
+            if key not in known:
+                found = turns(target.family, load.offered.room.devices, None, cards, pods_there)
+                turn_of = {pod.key: turn for turn, those in enumerate(found) for pod in those}
+                known[key] = tuple(turn_of[pod.key] for pod in pods_there)
+            by_pod.update(zip([pod.key for pod in pods_there], known[key], strict=True))
         return tuple(tuple([by_pod.get(pod.key, 0) for pod in by_shape[number]]) for number, _ in load.order)
 
 

@@ -33,7 +33,7 @@ from kerf.engine.place.shapes import UNCROWDED, Shape
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Cause, FilledOneByOne, Name, NeverFilled, SearchFailed, TooManyKinds
-from kerf.model.quantities import CPU, MEMORY
+from kerf.model.quantities import CPU, MEMORY, Resources
 
 _PRECISION = 1 << 40
 _MARGIN = 1 + 1e-9
@@ -162,8 +162,13 @@ def _filled_first_fit(
 
 
 def _charge(purchase: Purchase, ledger: Ledger) -> None:
+    # Nodes of one type are charged alike, and often there are many loads of it.
+    charges: dict[tuple[str, Resources], int] = {}
     for load, times in purchase.loads:
-        ledger.charge(load.offered.pool.name, load.charge, times)
+        key = load.offered.pool.name, load.charge
+        charges[key] = charges.get(key, 0) + times
+    for (pool, charge), times in charges.items():
+        ledger.charge(pool, charge, times)
 
 
 def _by_tier(
