@@ -34,7 +34,7 @@ from kerf.engine.place.shapes import UNCROWDED, Shape
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Cause, FilledOneByOne, Name, NeverFilled, NotCompared, SearchFailed, TooManyKinds
-from kerf.model.quantities import CPU, MEMORY
+from kerf.model.quantities import CPU, MEMORY, Resources
 
 _PRECISION = 1 << 40
 _MARGIN = 1 + 1e-9
@@ -165,8 +165,13 @@ def _filled_first_fit(
 
 
 def _charge(purchase: Purchase, ledger: Ledger) -> None:
+    # Nodes of one type are charged alike, and often there are many loads of it.
+    charges: dict[tuple[str, Resources], int] = {}
     for load, times in purchase.loads:
-        ledger.charge(load.offered.pool.name, load.charge, times)
+        key = load.offered.pool.name, load.charge
+        charges[key] = charges.get(key, 0) + times
+    for (pool, charge), times in charges.items():
+        ledger.charge(pool, charge, times)
 
 
 def _by_tier(
@@ -251,7 +256,8 @@ def _left_out(filler: Filler, left: Sequence[int]) -> tuple[Cause, ...]:
 
 def _settled(filler: Filler, useful: Sequence[OfferedType], purchase: Purchase) -> Purchase:
     """The same on cheaper types, where these hold the same pods."""
-    purchase.loads = [(_cheapest_holder(filler, useful, load), times) for load, times in purchase.loads]
+    question = "cheapest", filler.holding.rows(useful).tobytes()
+    purchase.loads = [(_cheapest_holder(filler, useful, load, question), times) for load, times in purchase.loads]
     return purchase
 
 
@@ -465,8 +471,16 @@ def _buy(load: Load, purchase: Purchase, ledger: Ledger) -> None:
         purchase.left[number] -= count * times
 
 
-def _cheapest_holder(filler: Filler, offered_types: Sequence[OfferedType], load: Load) -> Load:
-    """The same pods on a cheaper type of the same pool that charges no limit more, where there is one."""
+def _cheapest_holder(
+    filler: Filler, offered_types: Sequence[OfferedType], load: Load, question: tuple[str, bytes]
+) -> Load:
+    """The same pods on a cheaper type of the same pool that charges no limit more, where there is one.
+
+    The `question` names the types; where none of them is, that is remembered of all nodes that are filled so.
+    """
+    is_asked = load.findings is not None and not filler.keeps_choice
+    if is_asked and load.findings is not None and question in load.findings:
+        return load
     numbers, counts = np.array(load.held, dtype=np.int64).reshape(-1, 2).T
     # A node that holds too few pods of some shape alone does not hold them all.
     able = np.all(filler.held_by(offered_types, numbers) >= counts, axis=1)
@@ -479,7 +493,9 @@ def _cheapest_holder(filler: Filler, offered_types: Sequence[OfferedType], load:
             continue
         if offered.capacity.shortfall(load.offered.capacity) and load.offered.pool.limits is not None:
             continue
-        held = filler.fill(offered, load.counts)
+        held = filler.fill(offered, load.counts) if filler.keeps_choice else filler.fill_alike(offered, load)
         if held is not None and held.held == load.held and held.offering.price_micro < load.offering.price_micro:
             return held
+    if is_asked and load.findings is not None:
+        load.findings[question] = None
     return load

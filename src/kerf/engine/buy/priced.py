@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kerf.engine.buy.bound import remember
+from kerf.engine.buy.bound import is_about, remember
 from kerf.engine.buy.columngeneration import MOST_ROUNDS, NEAR, Column, Columns, Search, columns_of, most_kinds
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.limits import Ledger
@@ -118,7 +118,7 @@ def _chosen(asked: _Question) -> tuple[float, Columns]:
     unsought = replace(asked, most_rounds=0)
     proof = warmth.proof(asked.tier)
     numbers = [asked.part.holding.shape_number(shape) for shape in asked.part.shapes]
-    if known and proof is not None and proof.is_about(numbers):
+    if known and proof is not None and is_about(proof, asked.part, asked.tier):
         worth = np.array(proof.worths(numbers, relaxation.demand.tolist()), dtype=np.float64) / NANO
         found = _columns(unsought, own, worth, known, enough)
         if found.bought:

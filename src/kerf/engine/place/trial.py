@@ -74,7 +74,7 @@ class Trial:
         self._daemons = snapshot.daemon_sets_as_running
         self.ledger = ledger_of(self.spots, snapshot, lasting)
         self._journal: list[tuple[int, Room | None, int]] = []
-        self._kinds = NodeKinds([spot.target for spot in self.spots])
+        self._kinds = NodeKinds(self.spots)
         self._of_kind: tuple[npt.NDArray[np.int64], list[int]] | None = None
         by_name = sorted(range(len(self.spots)), key=[spot.shown for spot in self.spots].__getitem__)
         self._ranks = {index: rank for rank, index in enumerate(by_name)}
