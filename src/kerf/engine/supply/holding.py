@@ -119,7 +119,7 @@ class Holding:
         self._names = np.zeros(0, dtype=np.int64)
         self.splits: tuple[Hashable, Any] | None = None
         """What the last question for price splits was, and the answer."""
-        self.fills: dict[Hashable, Any] = {}
+        self.fills: dict[Any, Any] = {}
         """Nodes that were filled, by row and by pods in their order, where the holding is carried on."""
         self.turns: dict[Hashable, Any] = {}
         """Turns in which pods must come to cards."""
@@ -172,7 +172,8 @@ class Holding:
             found._quotients = {requests: counts[:count] for requests, counts in self._quotients.items()}
             found._admits = {asked: answers[:count].copy() for asked, answers in self._admits.items()}
             if len(self.fills) <= _MOST_NODES:
-                found.fills = self.fills
+                # Rows beyond are of types that a window's taint made, and of others then; so it is no shared dict.
+                found.fills = {key: filled for key, filled in self.fills.items() if key[0] < count}
         return found
 
     @property
