@@ -30,6 +30,7 @@ from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.mixing import mixed, suits
 from kerf.engine.buy.partition import cheapest_partition
 from kerf.engine.buy.priced import Priced, priced
+from kerf.engine.buy.relaxation import price_of
 from kerf.engine.place.shapes import UNCROWDED, Shape
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
@@ -218,9 +219,10 @@ def _buy_in_tier(
         return best
     tries = [_greedy(filler, useful, values, left, ledger, fullest)] if sum(best.left) else []
     if len(useful) <= _MOST_SINGLE_TYPES and (chosen is None or not chosen.is_within(_FAR)):
-        tries += [_greedy(filler, [only], values, left, ledger, cheapest_per_value) for only in useful]
+        promising = _promising(filler, useful, left, best)
+        tries += [_greedy(filler, [only], values, left, ledger, cheapest_per_value) for only in promising]
         if sum(left) * len(useful) <= _MOST_COMPARED:
-            tries += [bought for only in useful for bought in _as_first_fit(filler, [only], left, ledger)]
+            tries += [bought for only in promising for bought in _as_first_fit(filler, [only], left, ledger)]
     tries += _as_first_fit(filler, useful, left, ledger)
     tries += _in_every_order(filler, useful, left, ledger)
     tries += _parted(filler, useful, left, ledger)
@@ -231,6 +233,28 @@ def _buy_in_tier(
         found.notes = (TooManyKinds(kinds, most),)
     if sum(left) * len(useful) > _MOST_COMPARED:
         found.notes = (*found.notes, NotCompared(sum(left), len(useful)))
+    return found
+
+
+def _promising(filler: Filler, useful: Sequence[OfferedType], left: Sequence[int], best: Purchase) -> list[OfferedType]:
+    """The types of which nodes alone might hold as many of the pods as the best purchase for no more.
+
+    Of each a node is full of cpu and memory at the most, and of pods of one shape with as many as it holds alone.
+    """
+    numbers = np.flatnonzero(np.array(left) > 0)
+    pods, held = np.array(left)[numbers], filler.held_by(useful, numbers)
+    rows = filler.holding.rows(useful)
+    nodes = np.where(held > 0, -(-pods // np.maximum(held, 1)), 0).max(axis=1, initial=0).astype(np.float64)
+    for name in (CPU, MEMORY):
+        asked = np.where(held > 0, pods.astype(np.float64) * filler.asked(name)[numbers], 0.0).sum(axis=1)
+        has = np.maximum(filler.holding.amounts(name)[rows], 1).astype(np.float64)
+        nodes = np.maximum(nodes, np.ceil(asked / has / _MARGIN))
+    homeless = np.where(held > 0, 0, pods).sum(axis=1).tolist()
+    unserved, price_micro, _ = best.rank
+    found = []
+    for offered, count, missing in zip(useful, nodes.tolist(), homeless, strict=True):
+        if (missing, int(count) * price_of(offered)) <= (unserved, price_micro):
+            found.append(offered)
     return found
 
 

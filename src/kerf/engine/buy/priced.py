@@ -81,7 +81,10 @@ def priced(
     remaining = np.array(left, dtype=np.int64)
     for column, times in found.bought:
         asked = replace(
-            column, counts=_spread(column.counts, numbers, left), turns=_spread(column.turns, numbers, left)
+            column,
+            counts=_spread(column.counts, numbers, left),
+            turns=_spread(column.turns, numbers, left),
+            choices={int(numbers[at]): tuple(numbers[list(able)].tolist()) for at, able in column.choices.items()},
         )
         _buy(filler, asked, times, remaining, spent, purchase)
     purchase.left = remaining.tolist()
@@ -205,7 +208,7 @@ def _buy(filler: Filler, column: Column, times: int, remaining: Amounts, spent: 
     """So many nodes, as full as what remains allows and as the node really holds."""
     offered = column.offered
     while times:
-        load = filled(filler, column, np.minimum(column.counts, remaining))
+        load = filled(filler, column, column.asking(remaining))
         if load is None:
             return
         room = spent.room_for(offered, load.charge)

@@ -178,12 +178,11 @@ class Holding:
             found._most = {asked: (most, counts[:count]) for asked, (most, counts) in self._most.items()}
             found._quotients = {requests: counts[:count] for requests, counts in self._quotients.items()}
             found._admits = {asked: answers[:count].copy() for asked, answers in self._admits.items()}
-            found.fills, found.findings, found._older_fills = self.fills, self.findings, self._older_fills
-            if len(self.types) > count:
-                # Rows of types that were made for this decision will be those of others.
-                found.fills = {asked: made for asked, made in self.fills.items() if asked[0] < count}
-                found.findings = {same: known for same, known in self.findings.items() if same[0] < count}
-            if len(self.fills) > _MOST_NODES // 2:
+            # Rows beyond are of types that a window's taint made, and of others then; so these are no shared dicts.
+            found.fills = {asked: made for asked, made in self.fills.items() if asked[0] < count}
+            found.findings = {same: known for same, known in self.findings.items() if same[0] < count}
+            found._older_fills = self._older_fills
+            if len(found.fills) > _MOST_NODES // 2:
                 found.fills, found.findings, found._older_fills = {}, {}, found.fills
         return found
 
