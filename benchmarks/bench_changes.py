@@ -39,7 +39,7 @@ class _Fleet:
         objects, self._market = clusters.fleet(nodes)
         for value in objects:
             self.state.apply(Upserted(value))
-        self._asked, self._repacks = Asked(), Repacks(60)
+        self._asked, self._repacks = Asked(), Repacks(300)
 
     @property
     def market(self) -> Market:
@@ -57,10 +57,10 @@ class _Fleet:
         start = time.process_time()
         snapshot = self.state.snapshot(self.now_s)
         found, _ = candidates(snapshot)
-        are_due = self._repacks.are_due(snapshot)
+        are_due = self._repacks.are_due(snapshot, self._market, found)
         command, _ = first_command(World(snapshot, self._market), found, tuple, repacks=are_due, asked=self._asked)
         if are_due and command is None:
-            self._repacks.found_none(snapshot)
+            self._repacks.found_none(snapshot, self._market, found)
         return time.process_time() - start
 
 

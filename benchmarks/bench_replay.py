@@ -5,16 +5,21 @@ days that hold nearly all of it; no pod runs longer than a week, and a node take
 registered. Nodes go when they are empty: what is measured is what is bought, not what is moved. `moved` is the same
 with consolidation: a tenth of the nodes at most in ten minutes, and a pod that is moved loses a minute, which it
 states. Beside both a rule as Karpenter's has the same pods (`peerreplay`).
+
+Small changes of any kind move the dollars of one run by half a percent, so rules are compared over `starts`: the same
+hours from each of seven days, with one rule and with the other. `compare` says what the second file of such figures has
+beyond the first.
 """
 
 import copy
 import json
 import os
+import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +30,13 @@ from kerf.cli.collector import collect_seldom
 from kerf.sim.course.scenario import Scenario, read_scenario
 from kerf.sim.course.tracescenario import TraceFlags, with_flags
 from kerf.sim.simulation import run
-from kerf.sim.traces.replay import TraceSource, read_replay
+from kerf.sim.traces.replay import Arrival, Replay, TraceSource, read_replay
 
 _POD_LIST = "openb_pod_list_default.csv"
 _DAY_S = 86_400
 _SEED, _RESTART_S = 7, 60
+_STARTS = (2, 6, 10, 14, 18, 22, 26)
+"""Days after which `starts` begins."""
 _MOVING = {
     "consolidationPolicy": "WhenEmptyOrUnderutilized",
     "consolidateAfter": "60s",
@@ -125,6 +132,33 @@ def scenario(copies: int, duration_s: int, bound_every_s: int, *, moves: bool = 
     return with_flags(replayed, TraceFlags(duration_s=duration_s, bound_every_s=bound_every_s))
 
 
+@dataclass(frozen=True, repr=False)
+class LaterReplay(Replay):
+    """The same from `begin_s` on: what runs then comes at once, and runs for what is left of its time."""
+
+    begin_s: int = 0
+
+    def arrivals(self, seed: int) -> Iterator[Arrival]:
+        """As of a whole replay."""
+        running, later = [], []
+        for each in super().arrivals(seed):
+            if each.at_s >= self.begin_s:
+                later.append(replace(each, at_s=each.at_s - self.begin_s))
+            elif each.runs_s is None:
+                running.append(replace(each, at_s=0))
+            elif each.at_s + each.runs_s > self.begin_s:
+                running.append(replace(each, at_s=0, runs_s=each.at_s + each.runs_s - self.begin_s))
+        yield from running
+        yield from later
+
+
+def later(held: Scenario, begin_s: int) -> Scenario:
+    """The scenario of a replay that begins so much later."""
+    replay = held.replay
+    assert replay is not None
+    return replace(held, replay=LaterReplay(replay.source, replay.pods, replay.span_s, replay.notes, begin_s))
+
+
 def peer(copies: int, duration_s: int) -> PeerReplay:
     """What a rule as Karpenter's does with the same pods."""
     types = [
@@ -167,6 +201,49 @@ def moved(copies: int = 32, duration_s: int = 10 * _DAY_S) -> Iterator[tuple[str
     yield from _figures(f"replay_moved_{copies}", copies, duration_s, moves=True)
 
 
+def starts(copies: int = 16, duration_s: int = 8 * 3600) -> Iterator[tuple[str, float]]:
+    """So long from each of seven days, with consolidation: dollars, above the bound, evictions, CPU."""
+    collect_seldom()
+    held = scenario(copies, duration_s, 5400, moves=True)
+    for day_number in _STARTS:
+        began = time.process_time()
+        report = run(later(held, day_number * _DAY_S))
+        seconds = time.process_time() - began
+        assert report.over_bound is not None
+        assert report.replayed is not None
+        assert report.replayed.bound is not None
+        name = f"replay_from_day_{day_number}"
+        yield f"{name}_usd", report.replayed.bound.micro / 1e6 * (1 + report.over_bound)
+        yield f"{name}_over_bound_percent", 100 * report.over_bound
+        yield f"{name}_evictions", report.totals.evictions
+        yield f"{name}_cpu_s", seconds
+
+
+def compare(before: str, after: str) -> Iterator[tuple[str, float]]:
+    """Two files of `starts`: by how many percent the second has more dollars, with the standard error, and how often it
+    has the evictions and the CPU of the first."""
+    first, second = _read(before), _read(after)
+    days = [day for day in _STARTS if f"replay_from_day_{day}_cpu_s" in first.keys() & second.keys()]
+
+    def of(figures: dict[str, float], what: str) -> list[float]:
+        return [figures[f"replay_from_day_{day}_{what}"] for day in days]
+
+    more = [100 * (new / old - 1) for old, new in zip(of(first, "usd"), of(second, "usd"), strict=True)]
+    yield "days", len(days)
+    yield "usd_percent", statistics.mean(more)
+    if len(more) > 1:
+        yield "usd_percent_error", statistics.stdev(more) / len(more) ** 0.5
+    for figures, name in ((first, "before"), (second, "after")):
+        yield f"over_bound_percent_{name}", statistics.mean(of(figures, "over_bound_percent"))
+    for what in ("evictions", "cpu_s"):
+        yield f"{what}_times", sum(of(second, what)) / sum(of(first, what))
+
+
+def _read(path: str) -> dict[str, float]:
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    return {name: value for line in lines for name, value in json.loads(line).items()}
+
+
 def _figures(name: str, copies: int, duration_s: int, *, moves: bool) -> Iterator[tuple[str, float]]:
     collect_seldom()
     report = run(scenario(copies, duration_s, 5400, moves=moves))
@@ -199,14 +276,20 @@ def _loop_s() -> float:
     return time.process_time() - start
 
 
-SETS: dict[str, Callable[..., Iterator[tuple[str, float]]]] = {"day": day, "weeks": weeks, "moved": moved}
+SETS: dict[str, Callable[..., Iterator[tuple[str, float]]]] = {
+    "day": day,
+    "weeks": weeks,
+    "moved": moved,
+    "starts": starts,
+}
 
 
 def main(what: str, *sizes: str) -> None:
-    """Print the figures of a set, one object a line; all but `day` may be given a number of copies, and of seconds."""
-    if what not in SETS:
-        raise SystemExit(f"expected one of {', '.join(SETS)}, got {what}")
-    for figure, value in SETS[what](*map(int, sizes)):
+    """Print the figures of a set, one object a line; all but `day` may be given a number of copies, and of seconds.
+    `compare` is given two files."""
+    if what != "compare" and what not in SETS:
+        raise SystemExit(f"expected one of {', '.join(SETS)}, compare, got {what}")
+    for figure, value in compare(*sizes) if what == "compare" else SETS[what](*map(int, sizes)):
         print(json.dumps({figure: value}), flush=True)
 
 

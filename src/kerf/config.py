@@ -64,7 +64,11 @@ class Settings:
         10 * 60, "Give up a ready node whose GPUs have not registered after this time."
     )
     disruption_poll_s: float = _setting(10, "How often to look for nodes that can go.")
-    repack_s: float = _setting(60, "After a search that found no cheaper nodes, search again at most this often.")
+    repack_s: float = _setting(
+        5 * 60,
+        "Search again this long after a search that found no cheaper nodes. If much has changed, search sooner, but at "
+        "the earliest after a fifth of this time.",
+    )
     validation_s: float = _setting(15, "Remove a node only if the decision is the same again after this time.")
     settled_s: float = _setting(5 * 60, "How often to look again at an unchanged cluster.")
     pin_deadline_s: float = _setting(2 * 60, "Drop a pin or a reservation that no pod has used after this time.")

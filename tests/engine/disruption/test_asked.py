@@ -8,8 +8,10 @@ from kerf.engine.disruption.asked import Asked, Repacks
 from kerf.engine.disruption.candidates import Candidate, candidates
 from kerf.engine.disruption.consolidation import propose
 from kerf.engine.world import World
-from kerf.model.snapshot import ClusterSnapshot
-from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours
+from kerf.model.market import Market
+from kerf.model.nodepool import Budget, NodePool
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours, pool_with
 
 AT_ONCE, COUNT = 20, 510
 
@@ -108,23 +110,82 @@ def test_a_look_without_candidates_leaves_none_to_be_asked() -> None:
     assert asked.is_through
 
 
-def fleet(count: int, at_s: float, changed: int = 0) -> ClusterSnapshot:
-    """So many nodes, of which so many are other objects than those of a fleet without changes."""
-    held = NODES[:count]
-    return replace(
-        a_cluster([free_pool()], [], []), nodes=(*map(replace, held[:changed]), *held[changed:]), taken_at_s=at_s
-    )
+POOL, CLOSED = free_pool(), pool_with(Budget("0"))
+
+
+def fleet(count: int, at_s: float, changed: int = 0, pool: NodePool = POOL) -> ClusterSnapshot:
+    """So many nodes, of which so many have another pod than in a fleet without changes."""
+    others = (replace(each, pods=tuple(replace(pod, uid="other") for pod in each.pods)) for each in NODES[:changed])
+    return replace(a_cluster([pool], [], []), nodes=(*others, *NODES[changed:count]), taken_at_s=at_s)
 
 
 NODES = tuple(each.cluster_node for each in some(1_000))
 
 
+def of_pool(held: ClusterNode, pool: str) -> ClusterNode:
+    """The node as one of that pool."""
+    assert held.claim is not None
+    return replace(held, claim=replace(held.claim, node_pool=pool))
+
+
+def due_s(looks: Repacks, later: ClusterSnapshot, market: Market = MARKET) -> float:
+    """How long after a search, in whole seconds, the next is due where the cluster is as it will be later."""
+    found = candidates(later)[0]
+    times = (at_s for at_s in range(1_801) if looks.are_due(replace(later, taken_at_s=at_s), market, found))
+    return next(times)
+
+
+def searched(held: ClusterSnapshot) -> Repacks:
+    """After a search in this cluster that found nothing, with five minutes until the next."""
+    looks = Repacks(300)
+    assert looks.are_due(held, MARKET, candidates(held)[0])
+    looks.found_none(held, MARKET, candidates(held)[0])
+    return looks
+
+
 @pytest.mark.parametrize(
-    ("nodes", "changed", "due_s"), [(500, 0, 60), (1_000, 0, 1_800), (1_000, 49, 1_800), (1_000, 50, 60), (0, 0, 60)]
+    ("nodes", "changed", "expected_s"),
+    [(4, 0, 300), (4, 1, 60), (100, 1, 288), (100, 10, 180), (100, 20, 60), (100, 100, 60), (500, 0, 300)],
 )
-def test_a_large_fleet_is_judged_again_once_a_part_has_changed(nodes: int, changed: int, due_s: float) -> None:
-    """Or after half an hour; a small one after every minute."""
-    looks = Repacks(60)
-    assert looks.are_due(fleet(nodes, 0))
-    looks.found_none(fleet(nodes, 0))
-    assert [False, True] == [looks.are_due(fleet(nodes, at_s, changed)) for at_s in (due_s - 1, due_s)]
+def test_the_fleet_is_judged_again_sooner_the_more_has_changed(nodes: int, changed: int, expected_s: float) -> None:
+    """By the part of the nodes with other pods; a fifth of the time always passes."""
+    assert expected_s == due_s(searched(fleet(nodes, 0)), fleet(nodes, 0, changed))
+
+
+@pytest.mark.parametrize(("changed", "expected_s"), [(0, 1_800), (49, 1_800), (50, 240), (500, 60)])
+def test_a_large_fleet_is_judged_again_once_a_part_has_changed(changed: int, expected_s: float) -> None:
+    """Or after half an hour."""
+    assert expected_s == due_s(searched(fleet(1_000, 0)), fleet(1_000, 0, changed))
+
+
+def test_a_node_that_comes_is_a_change_and_one_that_goes_is_none() -> None:
+    """A node that is gone leaves nothing to be saved."""
+    assert 180 == due_s(searched(fleet(90, 0)), fleet(100, 0))
+    assert 300 == due_s(searched(fleet(100, 0)), fleet(90, 0))
+
+
+def test_other_prices_and_pools_are_looked_at_soon() -> None:
+    """However large the fleet: they may make all nodes dear."""
+    for count in (100, 1_000):
+        assert 60 == due_s(searched(fleet(count, 0)), fleet(count, 0), replace(MARKET))
+        edited = fleet(count, 0, pool=replace(POOL, generation=POOL.generation + 1))
+        assert 60 == due_s(searched(fleet(count, 0)), edited)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_closed_budgets_are_no_search(is_first: bool) -> None:
+    """What is to be saved is looked for as soon as they open, as in a pool that may change for a minute each day."""
+    closed = fleet(100, 0, pool=CLOSED)
+    looks = Repacks(300) if is_first else searched(fleet(100, -300))
+    looks.found_none(closed, MARKET, candidates(closed)[0])
+    assert 0 == due_s(looks, fleet(100, 0))
+
+
+def test_budgets_that_open_for_more_pools_are_looked_at_soon() -> None:
+    """The nodes of the other pools were not searched."""
+    other = replace(POOL, name="other")
+    held = fleet(100, 0)
+    held = replace(held, nodes=(*held.nodes[:99], of_pool(held.nodes[99], "other")), node_pools=(POOL, other))
+    closed = replace(held, node_pools=(POOL, replace(other, disruption=CLOSED.disruption)))
+    assert 60 == due_s(searched(closed), held)
+    assert 300 == due_s(searched(held), closed)

@@ -33,7 +33,7 @@ from kerf.engine.buy.relaxation import price_of
 from kerf.engine.place.shapes import UNCROWDED, Shape
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
-from kerf.model.causes import Cause, FilledOneByOne, Name, NeverFilled, SearchFailed, TooManyKinds
+from kerf.model.causes import Cause, FilledOneByOne, Name, NeverFilled, NotCompared, SearchFailed, TooManyKinds
 from kerf.model.quantities import CPU, MEMORY
 
 _PRECISION = 1 << 40
@@ -44,11 +44,12 @@ _MOST_A_POD = 1 << 62
 _MOST_SINGLE_TYPES = 40
 """How many types are tried alone; beyond that the mixed search is as good and trying costs time."""
 
-_CLOSE = 1.015
-"""Relative: a purchase by prices that costs no more than so much of what all pods cost at least needs no rival."""
+_CLOSE, _FAR = 1.015, 1.05
+"""Relative: a purchase by prices that costs no more than so much of what all pods cost at least needs no rival; one
+that costs more than the other has each type alone as rivals, too."""
 
-_MOST_COMPARED = 5_000
-"""Pods times types up to which Karpenter's choice is tried too; it looks at every pod by itself."""
+_MOST_COMPARED = 30_000
+"""Pods times types up to which Karpenter's choice is tried too; it looks at every pod by itself. That is a second."""
 
 _MOST_ORDERS = 3_000
 """Sets of pods that may be left, times types, up to which every order of buying full nodes is gone through."""
@@ -210,9 +211,11 @@ def _buy_in_tier(
         # Full nodes are the fewest of a type that hold equal pods.
         return best
     tries = [_greedy(filler, useful, values, left, ledger, fullest)] if sum(best.left) else []
-    if len(useful) <= _MOST_SINGLE_TYPES and chosen is None:
+    if len(useful) <= _MOST_SINGLE_TYPES and (chosen is None or not chosen.is_within(_FAR)):
         promising = _promising(filler, useful, left, best)
         tries += [_greedy(filler, [only], values, left, ledger, cheapest_per_value) for only in promising]
+        if sum(left) * len(useful) <= _MOST_COMPARED:
+            tries += [bought for only in promising for bought in _as_first_fit(filler, [only], left, ledger)]
     tries += _as_first_fit(filler, useful, left, ledger)
     tries += _in_every_order(filler, useful, left, ledger)
     settled.append(_settled(filler, useful, min([best, *tries], key=_preference)))
@@ -220,6 +223,8 @@ def _buy_in_tier(
     kinds, most = sum(1 for count in left if count), most_kinds(rounds)
     if chosen is None and kinds > most:
         found.notes = (TooManyKinds(kinds, most),)
+    if sum(left) * len(useful) > _MOST_COMPARED:
+        found.notes = (*found.notes, NotCompared(sum(left), len(useful)))
     return found
 
 

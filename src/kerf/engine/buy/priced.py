@@ -24,6 +24,10 @@ from kerf.model.lowerbound import NANO
 _FEW_PODS = 20
 """Of fewer, and of pods that are all equal, full nodes are found as well without prices."""
 
+_TRUSTED = 1.05
+"""What nodes cost in parts says what pods cost at least only where it is that near to what is proven. Where it is not,
+the nodes that were found may be bad ones: of few pods of each shape, or of pods with several slices."""
+
 _MUCH_THE_SAME = 0.001
 """Relative: known columns are as good as when they were found as long as they are no farther from the bound."""
 
@@ -32,8 +36,8 @@ _MUCH_THE_SAME = 0.001
 class Priced:
     """A purchase; how many of its pods no type holds at all, and what the others cost at least, in micro-units.
 
-    Where prices have settled, at least is what they would cost if nodes could be bought in parts: that is nearer than a
-    proven bound, and no proof.
+    Where prices have settled near a proven bound, at least is what they would cost if nodes could be bought in parts:
+    that is nearer than the bound, and no proof.
     """
 
     purchase: Purchase
@@ -85,7 +89,8 @@ def priced(
         _buy(filler, asked, times, remaining, spent, purchase)
     purchase.left = remaining.tolist()
     homeless = sum(left) - int(relaxation.demand.sum())
-    return Priced(purchase, homeless, max(least_micro, found.parts_micro))
+    is_trusted = least_micro < found.parts_micro <= least_micro * _TRUSTED
+    return Priced(purchase, homeless, found.parts_micro if is_trusted else least_micro)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,15 @@ at a time either.
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from kerf.engine.disruption.candidates import Candidate
+from kerf.engine.disruption.budgets import Allowance
+from kerf.engine.disruption.candidates import Candidate, may_save
+from kerf.model.instancetypes import NodeOverlay
+from kerf.model.market import Market
+from kerf.model.nodepool import UNDERUTILIZED, NodePool, is_read_alike
+from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
 _AT_ONCE = 20
@@ -18,6 +24,9 @@ _STANDS_S = 300.0
 """So long an answer stands at the most while nothing changes."""
 _MANY = 100
 """A fleet of no more nodes is asked as a whole each time."""
+_SHORTEST, _SOONER = 0.2, 4
+"""The part of the time between two searches that always passes, and how much sooner changes make the next due: a fifth
+of the nodes is enough for that part."""
 _LARGE, _PART, _REPACKS_S = 500, 20, 1_800.0
 """Of a fleet of more nodes one in so many must have changed before cheaper ones are looked for again, within a time."""
 
@@ -68,31 +77,84 @@ class Asked:
         self._refused[candidate.node.name] = candidate.cluster_node, self._look
 
 
-class Repacks:
-    """When cheaper nodes are looked for in the whole fleet again, after a look that found none.
+@dataclass(frozen=True)
+class _Search:
+    """A search that found nothing: when, among which nodes with which pods, by node name, and what was for sale."""
 
-    Such a look takes seconds where there are thousands of nodes, and what it finds follows from the fleet as a whole.
-    So of a large fleet some part must have changed, or some time must have passed. `seldom_s` lie between two looks at
-    any fleet.
+    at_s: float
+    pods: Mapping[str, tuple[Pod, ...]]
+    pools: frozenset[str]
+    market: Market
+    node_pools: tuple[NodePool, ...]
+    overlays: tuple[NodeOverlay, ...]
+
+    @classmethod
+    def of(cls, snapshot: ClusterSnapshot, market: Market, candidates: Iterable[Candidate]) -> "_Search | None":
+        """None where no budget lets any of the candidates go: then there is nothing to search."""
+        allowance = Allowance(snapshot, UNDERUTILIZED)
+        found = [each for each in candidates if may_save(each, allowance)]
+        if not found:
+            return None
+        pods = {each.node.name: each.pods for each in found}
+        pools = frozenset(each.pool.name for each in found)
+        return cls(snapshot.taken_at_s, pods, pools, market, snapshot.node_pools, snapshot.overlays)
+
+    def has_other_rules(self, before: "_Search") -> bool:
+        """Whether prices, stock, pools or overlays differ, or nodes of more pools may go than before."""
+        if self.market is not before.market or self.overlays != before.overlays or not self.pools <= before.pools:
+            return True
+        if len(self.node_pools) != len(before.node_pools):
+            return True
+        return not all(map(is_read_alike, self.node_pools, before.node_pools))
+
+    def changed(self, before: "_Search") -> int:
+        """How many of its nodes have other pods than before, or were not searched."""
+        return sum(not _are_same(pods, before.pods.get(name)) for name, pods in self.pods.items())
+
+
+def _are_same(pods: Sequence[Pod], before: Sequence[Pod] | None) -> bool:
+    if pods is before:
+        return True
+    if before is None or len(pods) != len(before):
+        return False
+    return all(each.uid == was.uid and each.asks_as(was) for each, was in zip(pods, before, strict=True))
+
+
+class Repacks:
+    """When cheaper nodes are looked for in the whole fleet again, after a search that found none.
+
+    Such a search takes seconds where there are thousands of nodes, and where little has changed it finds nothing again.
+    So `seldom_s` lie between two. The more nodes have other pods, the sooner the next is due; a fifth of that time lies
+    between any two, and no more where prices or pools have changed, or budgets have opened. Of a large fleet some part
+    must have changed, or half an hour must have passed.
     """
 
     def __init__(self, seldom_s: float) -> None:
         self._seldom_s = seldom_s
-        self._nodes: Mapping[str, ClusterNode] = {}
-        self._looked_s = self.next_s = float("-inf")
+        self._last: _Search | None = None
+        self.next_s = float("-inf")
 
-    def are_due(self, snapshot: ClusterSnapshot) -> bool:
-        """Whether to look now. Cost: a look at each node of a large fleet."""
-        now_s, nodes = snapshot.taken_at_s, snapshot.nodes
+    def are_due(self, snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Candidate]) -> bool:
+        """Whether to search now; else `next_s` is when, if nothing changes. Cost: linear in nodes, once the shortest
+        time has passed."""
+        last, now_s = self._last, snapshot.taken_at_s
+        if last is None:
+            return True
+        self.next_s = last.at_s + self._seldom_s * _SHORTEST
         if now_s < self.next_s:
             return False
-        if len(nodes) <= _LARGE or now_s >= self._looked_s + _REPACKS_S:
-            return True
-        changed = sum(1 for each in nodes if self._nodes.get(each.name) is not each)
-        return changed * _PART >= len(nodes)
+        present = _Search.of(snapshot, market, candidates)
+        if present is not None and not present.has_other_rules(last):
+            self.next_s = last.at_s + self._wait_s(present.changed(last), len(snapshot.nodes))
+        return now_s >= self.next_s
 
-    def found_none(self, snapshot: ClusterSnapshot) -> None:
-        """Nothing was found in the snapshot."""
-        self._looked_s = snapshot.taken_at_s
-        self.next_s = snapshot.taken_at_s + self._seldom_s
-        self._nodes = {each.name: each for each in snapshot.nodes} if len(snapshot.nodes) > _LARGE else {}
+    def found_none(self, snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Candidate]) -> None:
+        """Nothing was found in the snapshot. That is no search where budgets let no node go."""
+        present = _Search.of(snapshot, market, candidates)
+        if present is not None:
+            self._last = present
+            self.next_s = present.at_s + self._seldom_s
+
+    def _wait_s(self, changed: int, nodes: int) -> float:
+        wait_s = self._seldom_s * max(_SHORTEST, 1 - _SOONER * changed / max(1, nodes))
+        return wait_s if nodes <= _LARGE or changed * _PART >= nodes else max(wait_s, _REPACKS_S)
