@@ -46,8 +46,8 @@ _MOST_SINGLE_TYPES = 40
 """How many types are tried alone; beyond that the mixed search is as good and trying costs time."""
 
 _CLOSE, _FAR = 1.015, 1.05
-"""Relative: a purchase by prices that costs no more than so much of what all pods cost at least needs no rival; one that
-costs more than the other has each type alone as rivals, too."""
+"""Relative: a purchase by prices that costs no more than so much of what all pods cost at least needs no rival; one
+that costs more than the other has each type alone as rivals, too."""
 
 _MOST_COMPARED = 30_000
 """Pods times types up to which Karpenter's choice is tried too; it looks at every pod by itself. That is a second."""
