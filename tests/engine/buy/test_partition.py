@@ -22,8 +22,7 @@ LARGE = an_instance_type("large", cpu=48, memory="192Gi", devices=cards(4, 24000
 
 
 def test_the_first_node_leaves_out_a_pod_that_would_fit() -> None:
-    """Three pods of 12000 MiB fit one card of 40000; with one of 8000 and one of 12000 beside two of them nothing is left
-    over for a third node."""
+    """A card of 40000 MiB holds three of 12000; where each has one with half of the cores, two nodes are enough."""
     pods = [
         *some(2, "a", gpu=1, gpumem=12000, cores=50, cpu=1, memory="4Gi"),
         *some(2, "b", gpu=1, gpumem=12000, cores=30, cpu=1, memory="1Gi"),

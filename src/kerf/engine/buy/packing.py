@@ -49,8 +49,9 @@ _CLOSE, _FAR = 1.015, 1.05
 """Relative: a purchase by prices that costs no more than so much of what all pods cost at least needs no rival; one
 that costs more than the other has each type alone as rivals, too."""
 
-_MOST_COMPARED = 30_000
-"""Pods times types up to which Karpenter's choice is tried too; it looks at every pod by itself. That is a second."""
+_MOST_COMPARED, _MOST_COMPARED_FAR = 5_000, 30_000
+"""Pods times types up to which Karpenter's choice is tried too, which looks at every pod by itself: the first where
+prices chose nodes that are not far from the least, the second, a second of work, elsewhere."""
 
 _MOST_ORDERS = 3_000
 """Sets of pods that may be left, times types, up to which every order of buying full nodes and every way to part the
@@ -217,23 +218,32 @@ def _buy_in_tier(
     if len(useful) == 1 and sum(map(bool, left)) == 1:
         # Full nodes are the fewest of a type that hold equal pods.
         return best
+    is_far = chosen is None or not chosen.is_within(_FAR)
     tries = [_greedy(filler, useful, values, left, ledger, fullest)] if sum(best.left) else []
-    if len(useful) <= _MOST_SINGLE_TYPES and (chosen is None or not chosen.is_within(_FAR)):
+    is_compared = sum(left) * len(useful) <= (_MOST_COMPARED_FAR if is_far else _MOST_COMPARED)
+    if is_far and len(useful) <= _MOST_SINGLE_TYPES:
         promising = _promising(filler, useful, left, best)
         tries += [_greedy(filler, [only], values, left, ledger, cheapest_per_value) for only in promising]
-        if sum(left) * len(useful) <= _MOST_COMPARED:
+        if is_compared:
             tries += [bought for only in promising for bought in _as_first_fit(filler, [only], left, ledger)]
-    tries += _as_first_fit(filler, useful, left, ledger)
+    if is_compared:
+        tries += _as_first_fit(filler, useful, left, ledger)
     tries += _in_every_order(filler, useful, left, ledger)
     tries += _parted(filler, useful, left, ledger)
     settled.append(_settled(filler, useful, min([best, *tries], key=_preference)))
     found = min(settled, key=_preference)
-    kinds, most = sum(1 for count in left if count), most_kinds(rounds)
-    if chosen is None and kinds > most:
-        found.notes = (TooManyKinds(kinds, most),)
-    if sum(left) * len(useful) > _MOST_COMPARED:
+    found.notes = _notes(filler, left, chosen, rounds)
+    if is_far and not is_compared:
         found.notes = (*found.notes, NotCompared(sum(left), len(useful)))
     return found
+
+
+def _notes(filler: Filler, left: Sequence[int], chosen: Priced | None, rounds: int) -> tuple[Cause, ...]:
+    """For how many of the pods prices cannot choose nodes."""
+    if chosen is not None:
+        return _left_out(filler, left)
+    kinds, most = sum(1 for count in left if count), most_kinds(rounds)
+    return (TooManyKinds(kinds, most),) if kinds > most else ()
 
 
 def _promising(filler: Filler, useful: Sequence[OfferedType], left: Sequence[int], best: Purchase) -> list[OfferedType]:
@@ -307,9 +317,7 @@ def _by_prices(
 def _as_first_fit(
     filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int], ledger: Ledger
 ) -> list[Purchase]:
-    """What Karpenter would buy, where that can be tried in time and keeps to the limits; else nothing."""
-    if sum(left) * len(offered_types) > _MOST_COMPARED:
-        return []
+    """What Karpenter would buy, where that keeps to the limits; else nothing."""
     purchase = first_fit(filler.shapes, offered_types, ledger.copy(), left, relaxes=not filler.keeps_choice)
     spent = ledger.copy()
     for load, times in purchase.loads:
