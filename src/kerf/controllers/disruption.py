@@ -44,25 +44,21 @@ _TELL_S = 60.0
 """What keeps nodes is reported so often, while none of them may go."""
 
 
-def any_may_go(snapshot: ClusterSnapshot) -> bool:
+def any_may_go(state: ClusterState) -> bool:
     """Whether any method could ask for any node, whatever its pods forbid: a quiet one that is empty, or of a pool
     whose nodes may go with pods on them.
 
     In a pool that keeps what is in use that is seldom so, while its pods come and go all the time. Cost: a look at
-    each node.
+    each claim; no node is joined for it.
     """
-    keeping = {
-        pool.name for pool in snapshot.node_pools if pool.disruption.policy == WHEN_EMPTY and not pool.bounds.has_cap
-    }
-    for held in snapshot.nodes:
-        claim = held.claim
-        if claim is None or held.node is None:
+    keeping = {pool.name for pool in state.pools() if pool.disruption.policy == WHEN_EMPTY and not pool.bounds.has_cap}
+    for claim in state.claims():
+        is_quiet = claim.is_true(CONSOLIDATABLE)
+        is_ill = claim.is_true(DRIFTED) or claim.is_true(UNHEALTHY)
+        node = state.node_of(claim) if is_quiet or is_ill else None
+        if node is None:
             continue
-        if claim.is_true(DRIFTED) or claim.is_true(UNHEALTHY):
-            return True
-        if not claim.is_true(CONSOLIDATABLE):
-            continue
-        if claim.node_pool not in keeping or not any(map(moves, held.pods)):
+        if is_ill or claim.node_pool not in keeping or not any(map(moves, state.pods_on(node.name))):
             return True
     return False
 
@@ -121,10 +117,10 @@ class DisruptionController:
             return poll
         if self._kept is not None:
             return await self._carry_out(*self._kept)
-        await self._release_leftovers(self._state.snapshot(now))
-        snapshot, version = self._state.snapshot(now), self._state.version
-        if self._resting is None and now < self._looked_s + _TELL_S and not any_may_go(snapshot):
+        await self._release_leftovers()
+        if self._resting is None and now < self._looked_s + _TELL_S and not any_may_go(self._state):
             return poll
+        snapshot, version = self._state.snapshot(now), self._state.version
         self._looked_s = now
         snapshot = replace(snapshot, pending=self._portions.of(snapshot.pending).pods)
         for held in snapshot.nodes:
@@ -176,14 +172,16 @@ class DisruptionController:
         _count(plan)
         return Result(self._settings.disruption_poll_s)
 
-    async def _release_leftovers(self, snapshot: ClusterSnapshot) -> None:
+    async def _release_leftovers(self) -> None:
         # A tainted node whose claim stays was left by a crash, or by a write that failed.
-        self._going.intersection_update(held.claim.name for held in snapshot.nodes if held.claim is not None)
-        for held in snapshot.nodes:
-            if held.node is None or held.claim is None or held.is_deleting or held.claim.name in self._going:
+        self._going = {name for name in self._going if self._state.claim(name) is not None}
+        for node in self._state.nodes():
+            if not any(taint.key == DISRUPTED_TAINT.key for taint in node.taints):
                 continue
-            if any(taint.key == DISRUPTED_TAINT.key for taint in held.node.taints):
-                await self._actuator.release(held.node)
+            held = self._state.cluster_node(node.name)
+            if held is None or held.claim is None or held.is_deleting or held.claim.name in self._going:
+                continue
+            await self._actuator.release(node)
 
     async def _first_command(self, snapshot: ClusterSnapshot) -> tuple[Command | None, World | None]:
         """The command, and what it was decided from; neither where there is no candidate."""

@@ -122,9 +122,13 @@ def _absent_classes(found: Decoded, admission: AdmissionDefaults) -> tuple[str, 
     return tuple(sorted(name for name in names if admission.elsewhere.is_absent(name)))
 
 
-def decode_object(raw: Object) -> Watched | None:
-    """One object of a live API; None for a kind that Kerf does not follow. Raises DecodeError."""
-    value = _live(raw, _NOT_FOLLOWED)
+def decode_object(raw: Object, known: Object | None = None) -> Watched | None:
+    """One object of a live API; None for a kind that Kerf does not follow. Raises DecodeError.
+
+    `known` is an earlier form of it that could be read, if its values are never changed: what both hold as one value
+    is not checked again.
+    """
+    value = _live(raw, _NOT_FOLLOWED, known)
     if isinstance(value, BudgetReading):
         return value.budget
     return value.cron_job if isinstance(value, Workload) else cast(Watched | None, value)
@@ -136,12 +140,13 @@ def decode_scalable(raw: Object) -> Scalable | None:
     return scalable_of(value) if isinstance(value, Workload) else None
 
 
-def _live(raw: Object, passed_over: Collection[str] = ()) -> Value | None:
+def _live(raw: Object, passed_over: Collection[str] = (), known: Object | None = None) -> Value | None:
     kind = kind_of(raw)
     if kind is None or raw["kind"] in passed_over:
         return None
-    report = Report()
-    value = read(kind, raw, report, AdmissionDefaults(), "")
+    report = Report(known=known)
+    # Keys that mean nothing are a matter of documents.
+    value = read(kind, raw, report, AdmissionDefaults(), "", notes_keys=False)
     if report.problems:
         meta = raw.get("metadata")
         name = meta.get("name") if isinstance(meta, dict) else None

@@ -201,11 +201,17 @@ def is_live(raw: Object) -> bool:
     return isinstance(metadata, dict) and bool(metadata.get("uid"))
 
 
-def read(kind: Kind, raw: Object, report: Report, admission: AdmissionDefaults, source: str) -> Value | None:
-    """Check and decode; None, with problems in `report`, when the object has not the form of its kind."""
+def read(
+    kind: Kind, raw: Object, report: Report, admission: AdmissionDefaults, source: str, *, notes_keys: bool = True
+) -> Value | None:
+    """Check and decode; None, with problems in `report`, when the object has not the form of its kind.
+
+    Without `notes_keys` keys of Kerf's domain that mean nothing to it are not looked for.
+    """
     report.is_live = is_live(raw)
     kind.schema.check(raw, (), report)
-    note_unknown_keys(raw, report)
+    if notes_keys:
+        note_unknown_keys(raw, report)
     if not report.problems and kind.rules is not None:
         kind.rules(raw, report)
     return None if report.problems else kind.decode(raw, report, admission, source)

@@ -58,6 +58,8 @@ class Report:
     `doubts` are values that were left out because they cannot be true, or for which the object was left out.
     `refused` are mistakes in the pods of the object, for which a server would refuse them: it is read nevertheless, and
     its pods say the first of them (`Pod.invalid`).
+    `known` is an earlier form of the object in which there was no problem, None for none: what both hold as one value
+    is not looked into again.
     `root` is where the object stands in its document; `place_of` says where in the input a field of that is, and
     `written_of` how a scalar is written there.
     """
@@ -68,6 +70,7 @@ class Report:
     unknown: list[Unknown] = field(default_factory=list)
     newest_s: float = 0
     is_live: bool = False
+    known: Any = None
     root: Path = ()
     place_of: Callable[[Path], str] = lambda _path: ""
     written_of: Callable[[Path], str] = lambda _path: ""
@@ -247,6 +250,15 @@ class ListOf:
         fits = self._item.fits
         return self._item is ANYTHING or all(fits(item, report) for item in value)
 
+    def fits_beside(self, value: Any, known: Any, report: Report) -> bool:
+        """As `fits`; `known` has fitted before, and what both hold as one value is not looked into again."""
+        item = self._item
+        if not isinstance(item, Record) or not isinstance(known, list) or not isinstance(value, list):
+            return self.fits(value, report)
+        if len(value) != len(known):
+            return self.fits(value, report)
+        return all(item.fits_beside(each, was, report) for each, was in zip(value, known, strict=True))
+
     def _has_length(self, value: list[Any]) -> bool:
         return len(value) >= self._least and (self._most is None or len(value) <= self._most)
 
@@ -286,6 +298,7 @@ class Record:
     def __init__(self, fields: Mapping[str, Schema], required: tuple[str, ...] = (), *, is_open: bool = False) -> None:
         self._fields, self._required, self._is_open = dict(fields), required, is_open
         self._looked_into = {name: schema.fits for name, schema in fields.items() if schema is not ANYTHING}
+        self._parts = {name: schema for name, schema in fields.items() if isinstance(schema, Record | ListOf)}
 
     def fits(self, value: Any, report: Report) -> bool:
         """See Schema."""
@@ -299,9 +312,25 @@ class Record:
                 return False
         return all(value.get(name) is not None for name in self._required)
 
+    def fits_beside(self, value: Any, known: Any, report: Report) -> bool:
+        """As `fits`; `known` has fitted before, and what both hold as one value is not looked into again."""
+        if not isinstance(value, dict) or not isinstance(known, dict):
+            return self.fits(value, report)
+        if not self._is_open and not value.keys() <= self._fields.keys():
+            return False
+        for name, item in value.items():
+            was, fits = known.get(name), self._looked_into.get(name)
+            if fits is None or item is None or item is was or (type(item) is str and item == was):
+                continue
+            part = self._parts.get(name)
+            if not (fits(item, report) if part is None or was is None else part.fits_beside(item, was, report)):
+                return False
+        return all(value.get(name) is not None for name in self._required)
+
     def check(self, value: Any, path: Path, report: Report) -> None:
         """See Schema."""
-        if not self.fits(value, report):
+        is_known = report.known is not None and not path
+        if not (self.fits_beside(value, report.known, report) if is_known else self.fits(value, report)):
             self._walk(value, path, report)
 
     def _walk(self, value: Any, path: Path, report: Report) -> None:

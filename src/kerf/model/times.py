@@ -25,7 +25,13 @@ def instant_s(text: str) -> float:
 
 def instant_text(seconds: float) -> str:
     """RFC 3339 in UTC and whole seconds, as the API server stores instants."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _second_text(int(seconds))
+
+
+@lru_cache(maxsize=4096)
+def _second_text(second: int) -> str:
+    # Conditions are written again and again with the times that they have.
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def duration_s(text: str) -> int | None:

@@ -167,6 +167,10 @@ class Family(Protocol):
         """The devices that a node has registered, idle; None while it has registered none."""
         ...
 
+    def has_record(self, pod: Pod) -> bool:
+        """Whether a record of the family's own says what the pod holds: then `occupied` does not read its demand."""
+        ...
+
     def occupied(self, devices: Sequence[DeviceState], occupants: Sequence[Occupant]) -> tuple[DeviceState, ...]:
         """`devices` with what the occupants hold; from the family's own records where some can be read."""
         ...

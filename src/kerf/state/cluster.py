@@ -215,6 +215,8 @@ class ClusterState(Objects):
         self._claims_of_pool.move(key, *("" if c is None else c.node_pool for c in (before, after)))
         self._move_promises(key, before, after)
         self._stale.add(("NodeClaim", key))
+        if before is not None and after is not None and _counts_alike(before, after):
+            return
         for claim, sign in ((before, -1), (after, 1)):
             if claim is not None and not claim.is_terminated:
                 self._counted.setdefault(claim.node_pool, Sum()).add(claim.capacity, sign)
@@ -439,6 +441,12 @@ def _is_same(before: Any, after: Any) -> bool:
         after = replace(after, status=before.status)
     version = getattr(before, "resource_version", None)
     return version is not None and bool(replace(after, resource_version=version) == before)
+
+
+def _counts_alike(before: NodeClaim, after: NodeClaim) -> bool:
+    """Whether two versions of a claim add the same to what its pool has."""
+    known, now = ((each.node_pool, each.is_terminated, each.capacity) for each in (before, after))
+    return known == now
 
 
 def _problem_of(config_maps: Sequence[ConfigMap]) -> DecodeError | None:

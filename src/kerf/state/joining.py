@@ -54,7 +54,7 @@ def joined(parts: Parts, family: Family) -> ClusterNode:
         devices = predicted if is_cut and shown(predicted) == shown(observed) else observed
     used: tuple[DeviceState, ...] = ()
     if devices:
-        used = family.occupied(devices, [Occupant(p, demand_on(p, family)) for p in (*parts.pods, *parts.booked)])
+        used = family.occupied(devices, [_occupant(pod, family) for pod in (*parts.pods, *parts.booked)])
     return ClusterNode(
         node, claim, parts.pods, used, family.name if devices or observed else "", problem, bool(observed)
     )
@@ -65,6 +65,10 @@ def _labels(parts: Parts) -> Mapping[str, str]:
     if parts.node is not None:
         return parts.node.labels
     return parts.claim.labels if parts.claim is not None else {}
+
+
+def _occupant(pod: Pod, family: Family) -> Occupant:
+    return Occupant(pod, None if family.has_record(pod) else demand_on(pod, family))
 
 
 def demand_on(pod: Pod, family: Family) -> PodDemand | None:

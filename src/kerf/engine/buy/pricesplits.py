@@ -61,16 +61,17 @@ class Splits:
 def split(filler: Filler, relaxation: Relaxation, most_rounds: int = MOST_ROUNDS) -> tuple[Splits, Splits | None]:
     """As `best_splits`; what was asked last of the filler's holding is not worked out again.
 
-    A purchase begins with the prices that prove its bound, as a rule for the same pods and types.
+    A purchase begins with the prices that prove its bound, as a rule for the same pods and types. A search that ended
+    before it had spent its rounds comes to the same with any larger budget, and with any that it would not have spent.
     """
     shapes = ((filler.holding.kind(shape), shape.requests, len(shape)) for shape in filler.shapes)
-    key = most_rounds, tuple(shapes), tuple(map(id, relaxation.types))
-    known = filler.holding.splits
-    if known is None or known[0] != key:
+    key = tuple(shapes), tuple(map(id, relaxation.types))
+    known: _Known | None = filler.holding.splits
+    if known is None or known.key != key or not known.is_for(most_rounds):
         # The types are kept by the holding, and no other can get the identity of one.
-        known = filler.holding.splits = key, best_splits(relaxation, most_rounds)
-    found: tuple[Splits, Splits | None] = known[1]
-    return found
+        found, spent = _searched(relaxation, most_rounds)
+        known = filler.holding.splits = _Known(key, found, most_rounds, spent)
+    return known.found
 
 
 def best_splits(relaxation: Relaxation, most_rounds: int = MOST_ROUNDS) -> tuple[Splits, Splits | None]:
@@ -78,9 +79,27 @@ def best_splits(relaxation: Relaxation, most_rounds: int = MOST_ROUNDS) -> tuple
 
     Cost: no more than `most_rounds`, of one linear program each.
     """
+    return _searched(relaxation, most_rounds)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What a search with a budget of `most_rounds` has found, and how many of these it has spent."""
+
+    key: tuple[object, ...]
+    found: tuple[Splits, Splits | None]
+    most_rounds: int
+    spent: int
+
+    def is_for(self, most_rounds: int) -> bool:
+        """Whether a search with this budget finds the same."""
+        return most_rounds == self.most_rounds or self.spent < min(most_rounds, self.most_rounds)
+
+
+def _searched(relaxation: Relaxation, most_rounds: int) -> tuple[tuple[Splits, Splits | None], int]:
     search = _Search(relaxation, most_rounds)
     plain, whole = search.splits(), search.with_whole_nodes()
-    return replace(plain, is_best=plain.is_best and not search.is_cut_short), whole
+    return (replace(plain, is_best=plain.is_best and not search.is_cut_short), whole), search.rounds
 
 
 class _Master:
@@ -213,7 +232,7 @@ class _Search:
         self._scale = 1.0 / max(float(some.min()), float(self._price.max()) / 1e6) if len(some) else 1.0
         self._price *= self._scale
         self._master = _Master(relaxation, self._scale)
-        self._rounds, self.is_cut_short = 0, False
+        self.rounds, self.is_cut_short = 0, False
         self._whole: dict[int, Fills] = {}
         self._last: _Held | None = None
         self._groups = [_Factors(group) for group in relaxation.groups]
@@ -308,8 +327,8 @@ class _Search:
     def _solved(self) -> tuple["_Held", bool]:
         """The best splits of the types that are in; whether no column is missing."""
         master, best = self._master, None
-        while self._rounds < self._most_rounds and master.columns < _MOST_COLUMNS and master.is_solved():
-            self._rounds += 1
+        while self.rounds < self._most_rounds and master.columns < _MOST_COLUMNS and master.is_solved():
+            self.rounds += 1
             worth, parts, pieces, cards = master.prices()
             held = self._held(parts, pieces, worth if self._whole else None)
             if best is None or held.bound > best.bound:
@@ -431,7 +450,7 @@ class _Search:
             tuple(held.pieces[at] * each for at, each in zip(chosen.source.tolist(), factor.tolist(), strict=True)),
             types[chosen.source],
             is_best,
-            self._rounds,
+            self.rounds,
             self._master.columns,
             {self._master.types[at]: found for at, found in self._whole.items()},
             held.worth / self._scale,

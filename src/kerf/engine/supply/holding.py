@@ -117,7 +117,7 @@ class Holding:
         self.kept: dict[Hashable, object] = {}
         """What a purchase has worked out of the types, by its question: the next one may ask the same."""
         self._names = np.zeros(0, dtype=np.int64)
-        self.splits: tuple[Hashable, Any] | None = None
+        self.splits: Any = None
         """What the last question for price splits was, and the answer."""
         self.fills: dict[Hashable, Any] = {}
         """Nodes that were filled, by row and by pods in their order, where the holding is carried on."""

@@ -5,6 +5,7 @@ cut to ones that are as good as endless: nothing behind this module should have 
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from kerf.manifests.metadata import Meta, conditions_of, instant, taints_of
@@ -14,7 +15,7 @@ from kerf.model.constraints import NODE_POOL, Requirement, Requirements
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodeclaim import NodeClaim, NodeClassRef
 from kerf.model.nodepool import WHEN_EMPTY_OR_UNDERUTILIZED, Budget, Disruption, NodePool
-from kerf.model.quantities import Resources
+from kerf.model.quantities import NOTHING, Resources
 from kerf.model.times import duration_s
 
 _EXPIRY = "720h"
@@ -25,7 +26,13 @@ _PRICE_DIGITS = 15
 
 
 def _requirements(raws: list[dict[str, Any]]) -> Requirements:
-    return Requirements(Requirement.of(raw["key"], raw["operator"], _values(raw), raw.get("minValues")) for raw in raws)
+    return _required(tuple((raw["key"], raw["operator"], tuple(_values(raw)), raw.get("minValues")) for raw in raws))
+
+
+@lru_cache(maxsize=4096)
+def _required(rows: tuple[tuple[str, str, tuple[str, ...], int | None], ...]) -> Requirements:
+    """Read once: a claim is reported again and again with the requirements that it was made with."""
+    return Requirements(Requirement.of(key, operator, values, least) for key, operator, values, least in rows)
 
 
 def _values(raw: dict[str, Any]) -> list[str]:
@@ -35,7 +42,13 @@ def _values(raw: dict[str, Any]) -> list[str]:
 
 def _resources(raw: Mapping[str, Any] | None) -> Resources:
     """What can be read of it; null is absent."""
-    return Resources.parse({name: text for name, text in (raw or {}).items() if is_quantity(name, text)})
+    return _parsed(tuple(raw.items())) if raw else NOTHING
+
+
+@lru_cache(maxsize=4096)
+def _parsed(items: tuple[tuple[str, Any], ...]) -> Resources:
+    """One value for all nodes of a type, which state the same."""
+    return Resources.parse({name: text for name, text in items if is_quantity(name, text)})
 
 
 def _texts(raw: Mapping[str, str | None] | None) -> dict[str, str]:

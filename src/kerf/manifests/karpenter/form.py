@@ -84,9 +84,16 @@ class _Quantities:
 
     def fits(self, value: Any, report: Report) -> bool:
         """See Schema."""
-        found = Report(is_live=report.is_live)
-        self.check(value, (), found)
-        return not found.problems
+        if not isinstance(value, dict):
+            return False
+        return all(self._is_sound(name, amount, report.is_live) for name, amount in value.items())
+
+    def _is_sound(self, name: str, amount: Any, is_live: bool) -> bool:
+        if not _is_amount(amount):
+            return is_live and amount is None
+        if isinstance(amount, float) and not amount.is_integer():
+            return False
+        return is_live or not is_quantity(name, amount) or quantity_of(name, amount) >= 0
 
 
 def _is_amount(value: object) -> bool:

@@ -32,7 +32,7 @@ from kerf.sharing.hami.admission import (
 from kerf.sharing.hami.config import CHART_DEFAULTS, HamiConfig, find_config
 from kerf.sharing.hami.fit import Headroom, Request, Segment, Shortage, node_score, place
 from kerf.sharing.hami.mig import HAMI_MODE, allowed_profiles
-from kerf.sharing.hami.occupancy import booked, recorded_use, with_occupants
+from kerf.sharing.hami.occupancy import booked, record_of, recorded_use, with_occupants
 from kerf.sharing.hami.options import MIG_MODE, HamiOptions, WeightsError, read_options
 from kerf.sharing.hami.records import NODE, is_registered, node_devices, node_pair_scores
 from kerf.sharing.hami.refusals import WebhookRefuses, WeightsUnreadable, dropped_request, foreign_scheduler
@@ -240,6 +240,10 @@ class Hami:
     def inventory(self, node: Node) -> tuple[DeviceState, ...] | None:
         """The cards in the node's register annotation; None while there is none. Raises DecodeError."""
         return node_devices(node)
+
+    def has_record(self, pod: Pod) -> bool:
+        """Whether HAMi's scheduler has written on it what it was given."""
+        return record_of(pod) is not None
 
     def occupied(self, devices: Sequence[DeviceState], occupants: Sequence[Occupant]) -> tuple[DeviceState, ...]:
         """`devices` with the shares that HAMi has written on the pods.

@@ -59,7 +59,7 @@ def booked(
 def with_occupant(devices: Sequence[DeviceState], occupant: Occupant) -> tuple[DeviceState, ...]:
     """The cards with what one pod holds: by HAMi's record, else booked from its demand on the emptiest cards."""
     pod = occupant.pod
-    recorded = _record(pod)
+    recorded = record_of(pod)
     if recorded is not None:
         positions = {device.id: position for position, device in enumerate(devices)}
         segments = _placed(recorded, positions)
@@ -78,7 +78,7 @@ def with_occupants(devices: Sequence[DeviceState], occupants: Iterable[Occupant]
     without a record goes by what those before it have left.
     """
     there = [occupant for occupant in occupants if not occupant.pod.is_ended]
-    records = [_record(occupant.pod) for occupant in there]
+    records = [record_of(occupant.pod) for occupant in there]
     is_plain = not any(device.mode == MIG_MODE or device.profiles for device in devices)
     if not is_plain or any(
         record is None and occupant.demand is not None for record, occupant in zip(records, there, strict=True)
@@ -108,14 +108,14 @@ def _one_by_one(devices: Sequence[DeviceState], occupants: Iterable[Occupant]) -
 
 def recorded_use(pod: Pod) -> tuple[int, int]:
     """MiB and cores that the pod holds on all its cards by HAMi's record; zero without one."""
-    recorded = _record(pod) or ()
+    recorded = record_of(pod) or ()
     positions = {share.device_id: 0 for segment in recorded for share in segment}
     positions = {device_id: position for position, device_id in enumerate(positions)}
     use = held(_placed(recorded, positions), len(pod.spec.init_containers), init_done=pod.initialised).values()
     return sum(memory for memory, _, _ in use), sum(cores for _, cores, _ in use)
 
 
-def _record(pod: Pod) -> tuple[tuple[RecordedShare, ...], ...] | None:
+def record_of(pod: Pod) -> tuple[tuple[RecordedShare, ...], ...] | None:
     """HAMi's record; None without one, or with one that HAMi itself could not read either."""
     try:
         return parse_allocation(pod.annotations)

@@ -63,6 +63,11 @@ class Partitioned(KubeletCounted):
         most = {part.resource: part.most for device in devices for part in device.partitions if part.most}
         return Resources({name: min(amount, most.get(name, amount)) for name, amount in each.items()})
 
+    def has_record(self, pod: Pod) -> bool:
+        """Never: the plugin writes nothing on pods."""
+        del pod
+        return False
+
     def occupied(self, devices: Sequence[DeviceState], occupants: Sequence[Occupant]) -> tuple[DeviceState, ...]:
         """`devices` with a part taken for each that the pods hold, on the card with the fewest taken."""
         return occupied(devices, occupants)

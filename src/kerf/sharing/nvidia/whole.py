@@ -98,6 +98,11 @@ class Whole(KubeletCounted):
         model, memory = first_label(node.labels, PRODUCT_LABELS), stated_memory(node)
         return tuple(DeviceState(f"gpu-{i}", i, model, memory) for i in range(count))
 
+    def has_record(self, pod: Pod) -> bool:
+        """Never: the plugin writes nothing on pods."""
+        del pod
+        return False
+
     def occupied(self, devices: Sequence[DeviceState], occupants: Sequence[Occupant]) -> tuple[DeviceState, ...]:
         """`devices` with as many taken, from the lowest index, as the pods hold."""
         count = sum(

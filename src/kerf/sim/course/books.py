@@ -5,7 +5,7 @@ with it but the sharing families' rules.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from kerf.model.evidence import ClusterPolicy
 from kerf.model.gpu import DeviceState
@@ -152,7 +152,10 @@ class Books:
         devices = family.inventory(node)
         if devices is None:
             return ()
-        occupants = [Occupant(pod, self._demand(family, pod)) for pod in self.pods_on(node.name)]
+        occupants = [
+            Occupant(pod, None if family.has_record(pod) else self._demand(family, pod))
+            for pod in self.pods_on(node.name)
+        ]
         return family.occupied(devices, occupants)
 
     def _demand(self, family: Family, pod: Pod) -> PodDemand | None:
@@ -165,5 +168,4 @@ class Books:
 
 def allocated(devices: Iterable[DeviceState], kind: InstanceType) -> int:
     """How much of the cards of a machine is used, in 1/10000 of a physical card; a broken card counts as it was."""
-    held = ((replace(device, healthy=True), kind.eighths_of(device.index)) for device in devices)
-    return sum(device.allocated_percent_points * eighths // 8 for device, eighths in held)
+    return sum(device.allocated_percent_points * kind.eighths_of(device.index) // 8 for device in devices)

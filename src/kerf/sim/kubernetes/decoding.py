@@ -6,12 +6,14 @@ of them again. Objects never change in place (see `objects`), so the object itse
 
 from kerf.manifests.decode import decode_object
 from kerf.model.snapshot import Watched
-from kerf.sim.objects import Json
+from kerf.sim.objects import Json, uid_of
 
 _MOST = 8192
 """So many values are kept; then all are let go. More objects than that rarely exist at one time."""
 
 _held: dict[int, tuple[Json, Watched | None]] = {}
+_last: dict[tuple[str, str], Json] = {}
+"""By kind and uid the form of each object that was decoded last. Each run has uids of its own; a kind has one form."""
 
 
 def decoded(obj: Json) -> Watched | None:
@@ -22,9 +24,12 @@ def decoded(obj: Json) -> Watched | None:
     known = _held.get(id(obj))
     if known is not None:
         return known[1]
-    value = decode_object(obj)
+    named = obj["kind"], uid_of(obj)
+    value = decode_object(obj, _last.get(named))
     if len(_held) >= _MOST:
         _held.clear()
+        _last.clear()
+    _last[named] = obj
     # The object is kept beside its value: while it is, no other can have its id.
     _held[id(obj)] = obj, value
     return value
