@@ -88,7 +88,8 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
         pending=_real(made.waiting.pods),
         work=sum(work),
     )
-    decision = _priced(decision, made)
+    if options.with_cost:
+        decision = _priced(decision, made)
     if options.with_bound:
         decision = bounded(decision)
     return replace(decision, kept=world.left())
