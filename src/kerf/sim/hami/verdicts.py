@@ -86,6 +86,8 @@ _MOST_DEMANDS = 256
 
 
 def _differ(some: Sequence[Pod], others: Sequence[Pod]) -> bool:
+    if some is others:
+        return False
     return len(some) != len(others) or any(one is not other for one, other in zip(some, others, strict=True))
 
 
@@ -130,7 +132,9 @@ def filter_nodes(
     fits: dict[str, Fit] = {}
     reasons: dict[str, str] = {}
     for node in nodes:
-        others = [holder for holder in holders.get(node.name, ()) if holder.key != pod.key]
+        others = holders.get(node.name, ())
+        if any(holder.key == pod.key for holder in others):
+            others = [holder for holder in others if holder.key != pod.key]
         of_node = known.of(family, node, others)
         if of_node.devices is None:
             reasons[node.name] = UNREGISTERED
