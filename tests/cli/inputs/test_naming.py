@@ -13,6 +13,8 @@ from kerf.cli.inputs.naming import Wanted, wanted_objects
         (("nodepools", "a", "b"), ["nodepool", "nodepool"]),
         (("deploy", "a"), ["deployment"]),
         (("STS/a", "Job/b"), ["statefulset", "job"]),
+        (("claim", "a"), ["nodeclaim"]),
+        (("nodeclaim.karpenter.sh/a", "deployment.apps/b"), ["nodeclaim", "deployment"]),
     ],
 )
 def test_kinds_have_the_names_that_kubectl_knows(typed: tuple[str, ...], kinds: list[str]) -> None:

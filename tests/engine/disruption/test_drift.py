@@ -63,6 +63,16 @@ def test_of_nodes_with_pods_the_one_that_drifted_first_goes() -> None:
     assert ("b",) == first.launches[0].replaces
 
 
+def test_of_nodes_that_drifted_together_the_one_with_the_fewest_pods_goes() -> None:
+    """What it has may come to one that goes later; a minute later it is another change."""
+    pods = [on("a", "x", cpu=1), on("a", "y", cpu=1), on("b", "z", cpu=1)]
+
+    together = [drifted("a", since_s=10), drifted("b", since_s=20)]
+    assert ["b"] == going(a_cluster([free_pool()], together, pods))[0]
+    apart = [drifted("a", since_s=10), drifted("b", since_s=70)]
+    assert ["a"] == going(a_cluster([free_pool()], apart, pods))[0]
+
+
 def test_several_nodes_may_come_in_the_place_of_one() -> None:
     """The type of the old node is not sold any more."""
     size = {"cpu": 16, "memory": "64Gi", "pods": 58}

@@ -12,7 +12,7 @@ KINDS = {
     "job": ("Job", "jobs"),
     "cronjob": ("CronJob", "cronjobs", "cj"),
     "node": ("Node", "nodes", "no"),
-    "nodeclaim": ("NodeClaim", "nodeclaims", "nc"),
+    "nodeclaim": ("NodeClaim", "nodeclaims", "nc", "claim", "claims"),
     "nodepool": ("NodePool", "nodepools", "np"),
     "nodeclass": (
         "NodeClass",
@@ -30,7 +30,7 @@ KINDS = {
     "provisioningrequest": ("ProvisioningRequest", "provisioningrequests", "provreq", "provreqs"),
     "capacitybuffer": ("CapacityBuffer", "capacitybuffers", "cb"),
 }
-"""What can be explained: its kind, and the other names that kubectl knows it by."""
+"""What can be explained: its kind, and the other names that kubectl or an operator has for it."""
 WORKLOADS = ("deployment", "statefulset", "replicaset", "job", "cronjob")
 """Those that make pods."""
 CLUSTER_WIDE = ("node", "nodeclaim", "nodepool", "nodeclass", "cwin")
@@ -60,9 +60,12 @@ def wanted_objects(objects: tuple[str, ...], namespace: str | None) -> list[Want
 
 
 def parsed(text: str, namespace: str | None) -> Wanted:
-    """`KIND/NAME` or `KIND/NAMESPACE/NAME`. Raises UsageError."""
+    """`KIND/NAME` or `KIND/NAMESPACE/NAME`; the kind may have its group, as `kubectl get -o name` writes it.
+
+    Raises UsageError.
+    """
     kind_text, *rest = text.split("/")
-    kind = kind_of(kind_text)
+    kind = kind_of(kind_text.partition(".")[0])
     if kind is None:
         raise click.UsageError(f"{text}: expected one of {', '.join(KINDS)}, then /NAME; got {kind_text!r}")
     if not rest:
