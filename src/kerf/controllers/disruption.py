@@ -58,7 +58,7 @@ def any_may_go(state: ClusterState) -> bool:
         node = state.node_of(claim) if is_quiet or is_ill else None
         if node is None:
             continue
-        if is_ill or claim.node_pool not in keeping or not any(map(moves, state.pods_on(node.name))):
+        if is_ill or claim.node_pool not in keeping or not state.is_any_on(node.name, moves):
             return True
     return False
 
@@ -210,7 +210,7 @@ class DisruptionController:
 
         def placements() -> tuple[NodePlacement, ...]:
             """Where the next plan puts pods, those included for which windows, runs and requests keep room."""
-            return decide(coming, options_of(self._settings)).placements
+            return decide(coming, replace(options_of(self._settings), with_cost=False)).placements
 
         repacks = self._repacks.are_due(snapshot, market, found)
         self._tell(drift_waiting(world, found))

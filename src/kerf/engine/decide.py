@@ -86,7 +86,8 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
         pending=_real(made.waiting),
         work=sum(work),
     )
-    decision = _priced(decision, made)
+    if options.with_cost:
+        decision = _priced(decision, made)
     if options.with_bound:
         are_as_bought = not has_swapped and now.bought is made.bought
         decision = bounded(decision, _bought_for(made) if are_as_bought else ())
