@@ -9,6 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from kerf.engine.buy.filling import charge
 from kerf.engine.buy.flexibility import asks, lacking
 from kerf.engine.decision import Evidence
 from kerf.engine.explain.typelabels import with_all_values
@@ -23,7 +24,7 @@ from kerf.model.constraints import INSTANCE_TYPE, untolerated
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Misfit, Stage
-from kerf.model.quantities import NODES, Resources
+from kerf.model.quantities import COST_PER_HOUR, NODES, Resources
 
 
 def nearest_in(pool: NodePool, shape: Shape, evidence: Evidence) -> Misfit | None:
@@ -142,8 +143,14 @@ def _misfit(offered: OfferedType, shape: Shape, evidence: Evidence) -> Misfit | 
     if offered.refused is not None:
         above_cap = offered.over_price_cap[0].price_micro if offered.over_price_cap else 0
         return Misfit(name, Stage.OFFERINGS, offered.refused, shortfall=price or above_cap)
-    if offered.offering_for(result.room.requirements) is None:
+    offering = offered.offering_for(result.room.requirements)
+    if offering is None:
         return Misfit(name, Stage.OFFERINGS, causes.NoOfferingLeft(result.room.requirements), shortfall=price)
+    counted = charge(offered, offering, result.room.requirements)
+    if evidence.after.room_for(offered, counted) == 0:
+        # Of a cost the cheapest offering counts there, and here the most that the node may come to.
+        cause = _limit(COST_PER_HOUR, offered, evidence, counted[COST_PER_HOUR])
+        return Misfit(name, Stage.LIMITS, cause, (Lack(cause.more, cause.resource),), price)
     too_few = {} if evidence.relaxes else _too_few(offered, shape, evidence)
     for key, found in too_few.items():
         wanted = offered.pool.min_values[key]
@@ -164,13 +171,16 @@ def _too_few(offered: OfferedType, shape: Shape, evidence: Evidence) -> dict[str
     return lacking(offered.pool, held)
 
 
-def _limit(resource: str, offered: OfferedType, evidence: Evidence) -> causes.LimitReached:
-    """The limit with its figures: what it is, what is in use, what this plan adds, what one more node needs."""
+def _limit(resource: str, offered: OfferedType, evidence: Evidence, more: int | None = None) -> causes.LimitReached:
+    """The limit with its figures: what it is, what is in use, what this plan adds, what one more node needs.
+
+    `more` is that where it is not the type's capacity.
+    """
     pool = offered.pool.name
     limit = (evidence.after.limit(pool) or Resources()).get(resource, 0)
     used = evidence.before.used(pool).get(resource, 0)
     counted = evidence.after.used(pool).get(resource, 0) - used
-    more = 1 if resource == NODES else offered.capacity[resource]
+    more = more or (1 if resource == NODES else offered.capacity[resource])
     planned = counted - evidence.after.kept_free(pool).get(resource, 0)
     # Where there is room beside what is planned, larger types that the cloud may take are what is in the way.
     planned = planned if used + planned + more > limit else counted
