@@ -1,5 +1,6 @@
 """The rows of `make bench`: chosen by name, and each of those that measure decisions runs."""
 
+import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator
@@ -20,6 +21,8 @@ from benchmarks import (
 from benchmarks.baselines import by_score, karpenter
 from benchmarks.bench_decisions import SETS
 from benchmarks.boundcheck import PodRow, TypeRow
+from kerf.sim.traces.replay import TraceSource
+from kerf.sim.traces.timedpods import PodForm, TimedPod
 
 KNOWN = ("plan-10000", "plan-100000", "planner", "day")
 
@@ -135,6 +138,33 @@ def test_the_replay_rows_run_and_have_ranges(
     monkeypatch.delenv(bench_openb.FOLDER)
     assert {} == run.replay("day", 1)
     assert "replay-day IS LEFT OUT: KERF_OPENB names no folder" in capsys.readouterr().out
+
+
+def test_a_later_replay_begins_with_what_runs_then() -> None:
+    """A pod that has ended is left out, one that runs comes at once for the rest of its time, and the others later."""
+    form = PodForm({}, {})
+    times = {"ended": (0, 50), "runs": (10, 100), "for-ever": (20, None), "later": (70, 10)}
+    pods = tuple(TimedPod(name, came_s, runs_s, form) for name, (came_s, runs_s) in times.items())
+    later = bench_replay.LaterReplay(TraceSource("x.csv"), pods, 1_000, begin_s=60)
+
+    comes = [(each.name, each.at_s, each.runs_s) for each in later.arrivals(7)]
+    assert [("runs", 0, 50), ("for-ever", 0, None), ("later", 10, 10)] == comes
+
+
+def test_two_rules_are_compared_by_the_days_that_both_have(tmp_path: Path) -> None:
+    """Each day counts alike; evictions and CPU are summed."""
+    before, after = tmp_path / "before", tmp_path / "after"
+    for path, days in ((before, {2: (100, 10), 6: (400, 30), 10: (1, 1)}), (after, {2: (99, 30), 6: (404, 50)})):
+        lines = [
+            json.dumps({f"replay_from_day_{day}_{name}": value})
+            for day, (usd, number) in days.items()
+            for name, value in (("usd", usd), ("over_bound_percent", 5), ("evictions", number), ("cpu_s", number))
+        ]
+        path.write_text("\n".join(lines))
+
+    found = {name: round(value, 6) for name, value in bench_replay.compare(str(before), str(after))}
+    assert (2, 0, 1) == (found["days"], found["usd_percent"], found["usd_percent_error"])
+    assert (2, 2) == (found["evictions_times"], found["cpu_s_times"])
 
 
 @pytest.mark.parametrize(

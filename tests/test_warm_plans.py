@@ -183,7 +183,7 @@ def test_no_more_is_known_of_filled_nodes_than_is_useful() -> None:
     assert kept is not None
     assert kept.known is not None
     again = decided(rows, market, kept)
-    kept.known.fills.update((number, None) for number in range(20_000))
+    kept.known.fills.update(((0, (number,), ()), None) for number in range(20_000))
 
     warm = decided(rows, market, kept)
 
@@ -191,6 +191,25 @@ def test_no_more_is_known_of_filled_nodes_than_is_useful() -> None:
     assert warm.kept is not None
     assert warm.kept.known is not None
     assert len(warm.kept.known.fills) < 1_000
+
+
+@given(st.integers(0, 10**6), st.sampled_from([2, 30, 90]))
+@examples(15, derandomize=True)
+def test_what_other_decisions_have_asked_changes_no_plan(seed: int, percent: int) -> None:
+    """Two decisions may begin with one kept value: the second finds answers of the first, and plans as without."""
+    chance, market = Random(seed), bench_openb.market(CATALOGUE)
+    of = kinds(chance, 30)
+    rows = drawn(chance, of, 120)
+    first, second = (changed(chance, rows, of, each) for each in (percent, 60))
+
+    plans = []
+    for others in ([], [second], [first, second]):
+        kept = decided(rows, market, WarmStart()).kept
+        for each in others:
+            decided(each[::-1], market, kept)
+        plans.append(launches(decided(first, market, kept)))
+
+    assert plans[0] == plans[1] == plans[2]
 
 
 def test_of_very_many_kinds_of_pods_nothing_is_kept() -> None:

@@ -46,7 +46,7 @@ def takers(snapshot: ClusterSnapshot, pod: Pod) -> frozenset[str]:
     # Kerf counts who uses a volume before it asks: the pod is one of them.
     snapshot = replace(snapshot, pending=(pod,))
     volumes = Volumes(snapshot)
-    _, pods = mounted((pod,), volumes)
+    _, pods = mounted([pod], volumes)
     trial = Trial(snapshot, a_market(), volumes=volumes)
     found = (
         spot.cluster_node.name

@@ -242,6 +242,36 @@ def test_cost_is_never_worse_than_first_fit(world: World) -> None:
         assert ours.cost.after_micro <= theirs.cost.after_micro
 
 
+@st.composite
+def diverse(draw: Draw) -> World:
+    """Twenty to fifty pods, of which hardly two are alike, and a pool of HAMi's cards without limits."""
+    rng = Random(draw(st.integers(0, 9999)))
+    pods = []
+    for number in range(draw(st.integers(20, 50))):
+        asked: dict[str, Any] = {"cpu": f"{rng.randint(1, 40) * 100}m", "memory": f"{rng.randint(1, 16)}Gi"}
+        if rng.random() < draw(st.sampled_from([0.5, 0.9])):
+            asked |= {"gpu": rng.choice([1, 1, 2]), "gpumem": rng.randint(1, 8) * 1000, "cores": rng.choice([0, 25])}
+        pods.append(a_pod(f"p{number}", **asked))
+    types = [
+        an_instance_type("none", cpu=16, memory="64Gi", price="1.00"),
+        an_instance_type("one", cpu=8, memory="32Gi", devices=cards(1, 22888), price="1.40"),
+        an_instance_type(
+            "four", cpu=48, memory="192Gi", devices=cards(4, 22888), price=draw(st.sampled_from(["4.5", "6"]))
+        ),
+    ]
+    return World(a_snapshot(pools=[a_pool(labels={"gpu": "on"})], pods=pods), a_market(*types))
+
+
+@given(diverse())
+@BOUNDED
+def test_diverse_pods_cost_no_more_than_first_fit(world: World) -> None:
+    """Prices are meant for many pods of each kind: where hardly two are alike they may be far off, and others count."""
+    ours, theirs = world.planned(), world.planned(FIRST_FIT)
+
+    assert (0, 0) == (len(ours.unplaced), len(theirs.unplaced))
+    assert ours.cost.after_micro <= theirs.cost.after_micro
+
+
 @given(worlds())
 @BOUNDED
 def test_what_is_left_has_its_reason(world: World) -> None:

@@ -58,7 +58,7 @@ def any_may_go(state: ClusterState) -> bool:
         node = state.node_of(claim) if is_quiet or is_ill else None
         if node is None:
             continue
-        if is_ill or claim.node_pool not in keeping or not any(map(moves, state.pods_on(node.name))):
+        if is_ill or claim.node_pool not in keeping or not state.is_any_on(node.name, moves):
             return True
     return False
 
@@ -130,7 +130,7 @@ class DisruptionController:
         DISRUPTION_SECONDS.observe(max(0.0, self._ports.clock.now_s() - now))
         if command is None or world is None:
             self._resting, self._dropped = None, 0
-            until_s = now + self._settings.settled_s
+            until_s = min(now + self._settings.settled_s, _opens_s(snapshot))
             if now < self._repacks.next_s:
                 until_s = min(until_s, self._repacks.next_s)
             # What has changed while it was decided has not been looked at.
@@ -210,7 +210,7 @@ class DisruptionController:
 
         def placements() -> tuple[NodePlacement, ...]:
             """Where the next plan puts pods, those included for which windows, runs and requests keep room."""
-            return decide(coming, options_of(self._settings)).placements
+            return decide(coming, replace(options_of(self._settings), with_cost=False)).placements
 
         repacks = self._repacks.are_due(snapshot, market, found)
         self._tell(drift_waiting(world, found))
@@ -226,6 +226,17 @@ class DisruptionController:
         for each in blocked:
             text = obstacle_text(each.cause)
             self._ports.recorder.record(events.disruption_blocked("Node", each.node, text))
+
+
+def _opens_s(snapshot: ClusterSnapshot) -> float:
+    """When the next schedule lets budgets open that let no node of their pool go now; infinite where none does."""
+    census = Census.of(snapshot)
+    times = (
+        census.opens_s(pool, reason)
+        for pool in snapshot.node_pools
+        for reason in (EMPTY, UNDERUTILIZED, REASON_DRIFTED, REASON_UNHEALTHY)
+    )
+    return min((each for each in times if each is not None and each > snapshot.taken_at_s), default=float("inf"))
 
 
 def _measure(found: Sequence[Candidate], snapshot: ClusterSnapshot) -> None:

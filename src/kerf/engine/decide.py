@@ -3,7 +3,6 @@
 from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter
 
 from kerf.engine.admitting import admitted, not_admitted
 from kerf.engine.buy.bound import proven
@@ -19,7 +18,7 @@ from kerf.engine.eligible import never_first, refused_early
 from kerf.engine.freed import freed, served
 from kerf.engine.gangs import gangs, whole
 from kerf.engine.headroom.waiting import waiting_pods
-from kerf.engine.headroom.windows.admission import Place, admissions
+from kerf.engine.headroom.windows.admission import Judged, Place, admissions
 from kerf.engine.invain import bought_in_vain
 from kerf.engine.lastword import heeded
 from kerf.engine.mounting import mounted
@@ -47,7 +46,6 @@ from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.volumecauses import ClaimInUse
 from kerf.sharing.family import Family
 
-_NAMESPACE = attrgetter("namespace")
 _MOST_PASSED_OVER = 3
 """How often pods without a place make way for others that want the claims they would have alone."""
 
@@ -66,7 +64,7 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
     tries = [whole(groups, partial(_counted, world, replace(options, budget=each), work)) for each in _budgets(options)]
     chosen = min(tries, key=lambda each: each.outcome.rank)
     made = chosen.outcome
-    keep_own_places(made)
+    has_swapped = keep_own_places(made)
     floors, unmet = floor_launches(world, made.ledger, made.launches)
     now = paced((*made.launches, *floors), made.bought, world.snapshot, world.market.probed)
     idle = _idle(world, made)
@@ -85,18 +83,27 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
         everyone=chosen.everyone,
         notes=made.notes,
         dropped={key: dropped for key, dropped in made.dropped.items() if made.holds(key)},
-        pending=_real(made.waiting.pods),
+        pending=_real(made.waiting),
         work=sum(work),
     )
-    decision = _priced(decision, made)
+    if options.with_cost:
+        decision = _priced(decision, made)
     if options.with_bound:
-        decision = bounded(decision)
+        are_as_bought = not has_swapped and now.bought is made.bought
+        decision = bounded(decision, _bought_for(made) if are_as_bought else ())
     return replace(decision, kept=world.left())
 
 
-def _real(pods: Sequence[Pod]) -> tuple[Pod, ...]:
+def _bought_for(made: Outcome) -> tuple[Shape, ...]:
+    """The shapes that were to be bought for without the pods that got no node, the last ones of their shapes."""
+    out = {pod.key for each in made.refusals for pod in each.pods}
+    pods = ([p for p in e.pods if p.key not in out] if e.pods[-1].key in out else e.pods for e in made.places.left)
+    return tuple(Shape(tuple(each)) for each in pods if each)
+
+
+def _real(waiting: Judged) -> tuple[Pod, ...]:
     """Those of the pods that exist: often all of them, which their namespaces say."""
-    are_virtual = any(VIRTUAL in namespace for namespace in set(map(_NAMESPACE, pods)))
+    pods, are_virtual = waiting.pods, any(VIRTUAL in pod.namespace for pod in waiting.of_each_mark)
     return tuple([pod for pod in pods if VIRTUAL not in pod.namespace] if are_virtual else pods)
 
 
@@ -174,8 +181,9 @@ def _place_and_buy(world: World, options: Options, out: frozenset[str], volumes:
     promised = {spot.cluster_node.name: spot.room.devices for spot in trial.spots}
     waiting = waiting_pods(snapshot, supply, trial, out)
     quotas = not_admitted(waiting.pods, snapshot, volumes)
-    rejected, pods = heeded(waiting.pods, snapshot)
-    unmounted, pods = mounted(pods, volumes, snapshot.leaving, quotas.claims)
+    rejected, pods = heeded(waiting.pods, waiting.of_each_mark, snapshot)
+    of_each_mark = waiting.of_each_mark if pods is waiting.pods else None
+    unmounted, pods = mounted(pods, volumes, snapshot.leaving, quotas.claims, of_each_mark)
     early, shapes = refused_early(group(pods, Readings.of(snapshot)), supply.families)
     unadmitted, shapes = admitted(shapes, quotas)
     over_quota, shapes = within_quotas(shapes, snapshot.quotas, supply.families, partial(_most_cards, world))
@@ -283,15 +291,18 @@ def _priced(decision: Decision, made: Outcome) -> Decision:
     return replace(decision, cost=cost, gpus=GpuUse(paid, allocated))
 
 
-def bounded(decision: Decision) -> Decision:
+def bounded(decision: Decision, shapes: Sequence[Shape] = ()) -> Decision:
     """The decision with its lower bound; as it is where all pods might go on nodes there are.
 
+    `shapes` are those that were to be bought for, where known: with nodes for all of them they need no new grouping.
     Where nodes there are take some of the pods, others could take their places: then the bound is of those that no such
     node takes even as it is before the plan.
     """
     world = decision.world
-    # Of nodes that are bought of one load those of one shape are equal.
-    bought = list(runs(decision.bought))
+    bought: list[tuple[Hashable, Sequence[Pod]]] = [(id(shape), shape.pods) for shape in shapes]
+    if sum(map(len, shapes)) != sum(len(node.pods) for node in decision.bought):
+        # Of nodes that are bought of one load those of one shape are equal.
+        bought = list(runs(decision.bought))
     shapes = _grouped(bought)
     if decision.placements:
         shapes = _unserved(decision, shapes)

@@ -50,20 +50,20 @@ def never_first(
 
 
 class _Unsupported:
-    """What pods ask for that no family gives, by spec where they have no annotations."""
+    """What pods ask for that no family gives; without annotations their spec says it, for every decision."""
 
     def __init__(self, known: frozenset[str]) -> None:
-        self._known = known
-        # A spec is kept beside its answer: an identity is free again once its object is gone.
-        self._by_spec: dict[int, tuple[PodSpec, UnsupportedSharing | None]] = {}
+        self._known, self._question = known, ("unsupported", known)
 
     def of(self, pod: Pod) -> UnsupportedSharing | None:
         """See `unsupported_by`."""
         if pod.annotations:
             return unsupported_by(pod, self._known)
-        if id(pod.spec) not in self._by_spec:
-            self._by_spec[id(pod.spec)] = pod.spec, unsupported_by(pod, self._known)
-        return self._by_spec[id(pod.spec)][1]
+        answers = pod.spec.answers
+        if self._question not in answers:
+            answers[self._question] = unsupported_by(pod, self._known)
+        found: UnsupportedSharing | None = answers[self._question]
+        return found
 
 
 def _never_met(shape: Shape) -> Refusal | None:

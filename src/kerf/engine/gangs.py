@@ -107,7 +107,7 @@ def gangs(snapshot: ClusterSnapshot) -> tuple[Gang, ...]:
     Last what ProvisioningRequests ask for, the oldest first.
     """
     members: dict[GroupKey, list[Pod]] = {}
-    for pod in naming_groups(snapshot.pending):
+    for pod in naming_groups(snapshot.pending, snapshot.pending_samples):
         key = group_of(pod)
         if key is not None and not pod.is_daemon:
             members.setdefault(key, []).append(pod)

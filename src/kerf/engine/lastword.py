@@ -6,7 +6,6 @@ go to any node but those that were refused. Of a workload one pod is tried at a 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from operator import attrgetter
 
 from kerf.engine.decision import Refusal
 from kerf.engine.place.shapes import queue_order
@@ -25,18 +24,19 @@ from kerf.model.rejections import (
 )
 from kerf.model.snapshot import ClusterSnapshot
 
-_ANNOTATIONS = attrgetter("annotations")
 _UNMOVABLE = "unmovable"
 
 
-def heeded(pods: Iterable[Pod], snapshot: ClusterSnapshot) -> tuple[tuple[Refusal, ...], list[Pod]]:
+def heeded(
+    pods: list[Pod], of_each_mark: Iterable[Pod], snapshot: ClusterSnapshot
+) -> tuple[tuple[Refusal, ...], list[Pod]]:
     """Refusals of the pods that a scheduler has rejected, and the pods to plan for, without the nodes they may not use.
 
-    Cost: linear in the pods; the annotation is parsed of those that have it.
+    `of_each_mark` are `samples` of the pods; the same list where none is refused. Cost: linear in the pods where some
+    have annotations, which are parsed.
     """
     generations = {pool.name: pool.generation for pool in snapshot.node_pools}
-    pods = list(pods)
-    if not any(REJECTED in noted for noted in filter(None, map(_ANNOTATIONS, pods))):
+    if not any(pod.annotations for pod in of_each_mark) or not any(REJECTED in pod.annotations for pod in pods):
         return (), pods
     in_vain = _in_vain(pods, generations, snapshot.taken_at_s)
     refusals: list[Refusal] = []

@@ -8,7 +8,7 @@ from kerf.engine.place.volumes import Volumes, claims_of, may_ask
 from kerf.model.causes import Cause
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Stage
-from kerf.model.pods import Pod, specs_of
+from kerf.model.pods import Pod, samples, specs_of
 from kerf.model.runtimeclasses import RuntimeClassConflict, RuntimeClassMissing
 from kerf.model.volumecauses import ClaimOverQuota
 
@@ -16,19 +16,22 @@ _NONE: Mapping[str, ClaimOverQuota] = MappingProxyType({})
 
 
 def mounted(
-    pods: Iterable[Pod],
+    pods: list[Pod],
     volumes: Volumes,
     leaving: Container[str] = (),
     missing: Mapping[str, ClaimOverQuota] = _NONE,
+    of_each_mark: Iterable[Pod] | None = None,
 ) -> tuple[tuple[Refusal, ...], list[Pod]]:
     """Refusals, one for each cause, and the pods to plan for with what they ask. Linear in the pods.
 
+    `of_each_mark` are their `samples`, where these are known.
     `leaving` are keys of those that run now, and whose volumes will be free when they are made again. `missing` are
     claims that do not come to be, by `namespace/name`.
     """
     refused: dict[tuple[Stage, Cause], list[Pod]] = {}
-    planned, pods = list[Pod](), list(pods)
-    if not missing and not any(map(may_ask, specs_of(pods).values())):
+    planned = list[Pod]()
+    specs = specs_of(samples(pods) if of_each_mark is None else of_each_mark)
+    if not missing and not any(map(may_ask, specs.values())):
         return (), pods
     for pod in pods:
         if pod.invalid is not None or pod.spec.scheduling_gates:

@@ -14,12 +14,14 @@ class Options:
     (`Respect`), or is left out (`Ignore`). `default_spread` are the constraints that the scheduler gives pods.
     `min_values` is its MIN_VALUES_POLICY: whether a pool may go below its minValues for pods that it could not take
     otherwise (`BestEffort`), or not (`Strict`). `budget` is how long to look for cheaper nodes, counted in work: the
-    same pods get the same plan on every machine.
+    same pods get the same plan on every machine. Without `with_cost` the decision does not say what it comes to, and
+    that is not worked out: who only asks where pods go has no use for it.
     """
 
     strategy: str = COST
     follow: str = AUTO
     with_bound: bool = True
+    with_cost: bool = True
     preferences: str = RESPECT
     default_spread: DefaultSpread = ()
     min_values: str = STRICT

@@ -18,13 +18,13 @@ from kerf.model.pods import Pod
 _T = TypeVar("_T")
 
 
-def keep_own_places(made: Outcome) -> None:
-    """Let such pods change places, among what is placed and what is bought.
+def keep_own_places(made: Outcome) -> bool:
+    """Let such pods change places, among what is placed and what is bought; whether any do.
 
     Cost: the promises of nodes that start, where anything is bought; then the pods, where one of them is bought for.
     """
     if not made.launches:
-        return
+        return False
     homes = {
         key: spot.cluster_node.name
         for spot in made.trial.spots
@@ -34,7 +34,7 @@ def keep_own_places(made: Outcome) -> None:
     }
     swapped = _swapped(made, homes) if homes and homes.keys() & made.bought_for else {}
     if not swapped:
-        return
+        return False
     pods = {pod.key: pod for pod in made.waiting.pods if pod.key in swapped}
     pods |= {pod.key: pod for node in made.bought for pod in node.pods}
     found = made.places.found
@@ -46,6 +46,7 @@ def keep_own_places(made: Outcome) -> None:
     made.bought_for = {swapped.get(key, key) for key in made.bought_for}
     made.dropped = _renamed(made.dropped, swapped)
     made.places.dropped = _renamed(made.places.dropped, swapped)
+    return True
 
 
 def _swapped(made: Outcome, homes: Mapping[str, str]) -> dict[str, str]:

@@ -603,6 +603,14 @@ class FilledOneByOne(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class NotCompared(Cause):
+    """What first-fit would buy for so many pods among so many types was not worked out beside the plan."""
+
+    pods: int
+    types: int
+
+
+@dataclass(frozen=True, slots=True)
 class NeverFilled(Cause):
     """No node is planned for `pod` and `others` like it: filling one stopped at an error of this type."""
 

@@ -8,17 +8,15 @@ kueue.sigs.k8s.io/docs/tasks/run/plain_pods, kubernetes.io/docs/concepts/workloa
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from operator import attrgetter
 
 from kerf.model.causes import Cause, Name, Quoted
-from kerf.model.pods import Pod, label_keys_of, specs_of
+from kerf.model.pods import Pod, samples
 
 POD_GROUP, POD_GROUP_MIN = "kerf.dev/pod-group", "kerf.dev/pod-group-min"
 """Labels of a pod: its group, and how many pods of the group are of use only together (or an annotation)."""
 COSCHEDULING_LABEL = "scheduling.x-k8s.io/pod-group"
 VOLCANO_ANNOTATION = "scheduling.k8s.io/group-name"
 KUEUE_LABEL, KUEUE_COUNT = "kueue.x-k8s.io/pod-group-name", "kueue.x-k8s.io/pod-group-total-count"
-_ANNOTATIONS = attrgetter("annotations")
 _LABELS = frozenset((POD_GROUP, COSCHEDULING_LABEL, KUEUE_LABEL))
 KUEUE_GATES = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
 """Gates of pods that Kueue has not let in yet."""
@@ -165,13 +163,19 @@ def group_of(pod: Pod) -> GroupKey | None:
     return GroupKey(pod.namespace, name, NATIVE) if (name := pod.spec.workload_ref) else None
 
 
-def naming_groups(pods: Iterable[Pod]) -> list[Pod]:
-    """Those of the pods that may name a group: few of a burst do, and every decision asks it of all."""
+def naming_groups(pods: Iterable[Pod], of_each_mark: Iterable[Pod] | None = None) -> list[Pod]:
+    """Those of the pods that may name a group: few of a burst do, and every decision asks it of all.
+
+    `of_each_mark` are their `samples`, where these are known.
+    """
     held = list(pods)
-    none_has_keys = not any(map(_ANNOTATIONS, held)) and _LABELS.isdisjoint(label_keys_of(held))
-    if none_has_keys and not any(spec.workload_ref for spec in specs_of(held).values()):
+    if not any(map(_may_name_group, samples(held) if of_each_mark is None else of_each_mark)):
         return []
-    return [p for p in held if p.annotations or p.spec.workload_ref or not _LABELS.isdisjoint(p.labels)]
+    return [pod for pod in held if _may_name_group(pod)]
+
+
+def _may_name_group(pod: Pod) -> bool:
+    return bool(pod.annotations) or bool(pod.spec.workload_ref) or not _LABELS.isdisjoint(pod.labels)
 
 
 def stated_min(pod: Pod, api: str) -> int | MinimumUnreadable:

@@ -174,6 +174,13 @@ class Launch:
         object.__setattr__(made, "__dict__", held)
         return made
 
+    def because(self, cause: Cause) -> "Launch":
+        """The same for another cause, made as `another` is."""
+        made, held = object.__new__(Launch), self.__dict__.copy()
+        held["cause"] = cause
+        object.__setattr__(made, "__dict__", held)
+        return made
+
 
 @dataclass(frozen=True, slots=True)
 class NodePlacement:

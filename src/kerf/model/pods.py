@@ -1,10 +1,12 @@
 """Pods, what they ask of a node, and what they ask of GPUs."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import attrgetter
+from typing import Any, TypeVar
 
 from kerf.model.causes import FieldRefusal
 from kerf.model.constraints import ANYTHING, Requirements, Toleration, all_of
@@ -30,6 +32,7 @@ READ_DOMAINS = frozenset(
     }
 )
 """Domains of the annotations of a pod that some decision reads; no others are kept of a live pod, for want of room."""
+_Found = TypeVar("_Found")
 _NUMBER = re.compile(r"0*([0-9]+)")
 _EVERY_ADDRESS = frozenset(("", "0.0.0.0"))
 DEFAULT_SCHEDULER, HAMI_SCHEDULER = "default-scheduler", "hami-scheduler"
@@ -241,6 +244,16 @@ class PodSpec:
         mounts = replace(self.mounts, beside=()) if self.mounts.beside else self.mounts
         return replace(self, spread=(), pod_affinity=NO_AFFINITY, pod_anti_affinity=NO_AFFINITY, mounts=mounts)
 
+    @cached_property
+    def answers(self) -> dict[Hashable, Any]:
+        """What decisions have asked of it, by their questions: it stays the same in many snapshots."""
+        return {}
+
+    @cached_property
+    def marks(self) -> "dict[tuple[object, ...], _Mark]":
+        """The marks of its pods (`Pod.mark`), which fills it."""
+        return {}
+
     def _with(self, terms: tuple[Requirements, ...]) -> tuple[Requirements, ...]:
         """Its own terms with one each of its volumes; in the order of its own."""
         found = self.own_alternatives
@@ -264,6 +277,12 @@ class Owner:
 _DAEMON_OWNERS = ("DaemonSet", "Node")
 
 
+class _Mark:
+    """Nothing but itself: see `Pod.mark`."""
+
+    __slots__ = ()
+
+
 def is_daemon(owner: Owner | None) -> bool:
     """Whether the owner of a pod is a DaemonSet or the kubelet itself."""
     return owner is not None and owner.kind in _DAEMON_OWNERS
@@ -272,14 +291,33 @@ def is_daemon(owner: Owner | None) -> bool:
 def natural(name: str) -> str:
     """Sort key that puts `web-2` before `web-10`: before each number stands how many digits it has, below any letter.
 
-    One string, because a decision compares those of all its pods.
+    One string, because a decision compares those of all its pods. Pods share most parts of their names with others.
     """
-    return _NUMBER.sub(_with_its_length, name)
+    return "-".join(map(_natural, name.split("-")))
 
 
-def _with_its_length(found: re.Match[str]) -> str:
-    digits = found[1]
-    return f"\0{chr(len(digits))}{digits}"
+@lru_cache(maxsize=8192)
+def _natural(part: str) -> str:
+    """That of a part of a name: a number that ends in a dash ends there."""
+    return _NUMBER.sub(lambda found: f"\0{chr(len(found[1]))}{found[1]}", part)
+
+
+_SET: Callable[[object, str | None, object], None] = object.__setattr__  # type: ignore[assignment]
+
+
+class _Remembered(cached_property[_Found]):
+    """What is asked of every pod: without a lock, for two threads find the same, and kept where its fields are."""
+
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> _Found:  # type: ignore[override]
+        found = self.func(instance)
+        _SET(instance, self.attrname, found)
+        return found
+
+
+@lru_cache(maxsize=4096)
+def _turn(queue_priority: int, priority: int, created_s: float, namespace: str) -> tuple[int, int, float, str]:
+    """The first part of a pod's place in the queue. Pods of a burst share the one object, so it is compared at once."""
+    return -queue_priority, -priority, created_s, namespace
 
 
 @dataclass(frozen=True)
@@ -319,20 +357,39 @@ class Pod:
     is_ready: bool = False
     starting_s: int | None = None
 
-    @cached_property
+    @_Remembered
     def key(self) -> str:
         """`namespace/name`. Maps by it share the one string."""
         return f"{self.namespace}/{self.name}"
 
-    @cached_property
-    def queue_order(self) -> tuple[int, int, float, str, str]:
+    @_Remembered
+    def queue_order(self) -> tuple[tuple[int, int, float, str], str]:
         """Sort key of the order in which kube-scheduler takes pods: priority, then age; equal ages by name, so it
         is stable.
 
         Before that comes what only Kerf's own queue knows: the priority of the window that is open for a pod. A
         decision sorts its pods several times.
         """
-        return (-self.queue_priority, -self.spec.priority, self.created_s, self.namespace, natural(self.name))
+        return _turn(self.queue_priority, self.spec.priority, self.created_s, self.namespace), natural(self.name)
+
+    @_Remembered
+    def mark(self) -> object:
+        """The very same for pods that have one spec and namespace, the keys of their labels in common, and that either
+        all or none have annotations, a uid, a fault, ended init containers, and a DaemonSet as their owner.
+
+        A decision asks many questions of all pods that wait, and most of them of one pod of each mark (`samples`).
+        """
+        marks, owner = self.spec.marks, self.owner
+        key = (
+            self.namespace,
+            not self.uid,
+            self.initialised,
+            not self.annotations,
+            self.invalid is None,
+            owner is not None and owner.kind in _DAEMON_OWNERS,
+            *self.labels,
+        )
+        return marks.get(key) or marks.setdefault(key, _Mark())
 
     @cached_property
     def demands(self) -> dict[str, tuple[object, object]]:
@@ -392,27 +449,34 @@ def _keep_room_for(first: Pod, *names: str) -> None:
         object.__setattr__(first, name, None)
 
 
-_keep_room_for(Pod("", "", PodSpec(())), "key", "queue_order", "demands")
+_keep_room_for(Pod("", "", PodSpec(())), "key", "queue_order", "demands", "mark")
 
 
-_SPEC, _LABELS = attrgetter("spec"), attrgetter("labels")
+_MARK = attrgetter("mark")
 
 
-def specs_of(pods: Iterable[Pod]) -> dict[int, PodSpec]:
-    """Their specs, each object once, by its identity. Every decision asks it of all pods that wait: no step of Python's
-    own for each."""
-    specs = list(map(_SPEC, pods))
-    return dict(zip(map(id, specs), specs, strict=True))
+def samples(pods: Iterable[Pod]) -> list[Pod]:
+    """One pod of each mark (`Pod.mark`), in the order of the first ones. No step of Python's own for each pod."""
+    held = list(pods)
+    return list(dict(zip(map(_MARK, held), held, strict=True)).values())
 
 
-def label_keys_of(pods: Iterable[Pod]) -> frozenset[str]:
-    """The keys of all labels of theirs. Cost: the labels, without a step of Python's own for each pod."""
-    return frozenset[str]().union(*map(_LABELS, pods))
+def marked(pods: Iterable[Pod]) -> list[list[Pod]]:
+    """The pods by their marks (`Pod.mark`), each in their order."""
+    held, found = list(pods), defaultdict[object, list[Pod]](list)
+    for mark, pod in zip(map(_MARK, held), held, strict=True):
+        found[mark].append(pod)
+    return list(found.values())
 
 
-def without_daemons(pods: Iterable[Pod]) -> list[Pod]:
-    """Those for which an autoscaler acts: see `Pod.is_daemon`. Every decision asks it of all that wait."""
-    return [pod for pod in pods if pod.owner is None or pod.owner.kind not in _DAEMON_OWNERS]
+def specs_of(of_each_mark: Iterable[Pod]) -> dict[int, PodSpec]:
+    """The specs of pods of which these are `samples`, each object once, by its identity."""
+    return {id(pod.spec): pod.spec for pod in of_each_mark}
+
+
+def label_keys_of(of_each_mark: Iterable[Pod]) -> frozenset[str]:
+    """The keys of all labels of pods of which these are `samples`."""
+    return frozenset(key for pod in of_each_mark for key in pod.labels)
 
 
 @dataclass(frozen=True, slots=True)

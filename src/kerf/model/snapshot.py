@@ -17,7 +17,7 @@ from kerf.model.namespaces import Namespace, Service
 from kerf.model.nodeclaim import REGISTERED, REPLACED_BY, Condition, NodeClaim, NodeClassRef
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
-from kerf.model.pods import Pod, PodDisruptionBudget, PodSpec, specs_of
+from kerf.model.pods import Pod, PodDisruptionBudget, PodSpec, samples, specs_of
 from kerf.model.preferences import Wish
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
 from kerf.model.quantities import Resources
@@ -326,9 +326,14 @@ class ClusterSnapshot(Large):
         return {}
 
     @cached_property
+    def pending_samples(self) -> list[Pod]:
+        """Of the pods that wait one of each mark (`Pod.mark`). Linear in these."""
+        return samples(self.pending)
+
+    @cached_property
     def pending_specs(self) -> Mapping[int, PodSpec]:
-        """The specs of pods that wait, each object once, by its identity. Linear in these."""
-        return specs_of(self.pending)
+        """The specs of pods that wait, each object once, by its identity."""
+        return specs_of(self.pending_samples)
 
     @cached_property
     def related(self) -> tuple[PodSpec, ...]:

@@ -44,6 +44,8 @@ class Gathered:
         return False
 
     def _note_pod(self, before: Witness | None, after: Witness | None) -> bool:
+        if _asks_as(before, after):
+            return False
         gone, come = _asked(before), _asked(after)
         if gone == come:
             return False
@@ -65,6 +67,13 @@ class Gathered:
         return PluginEvidence(
             plugins, self._registered > 0, frozenset(name for name in resources if name in self._asking)
         )
+
+
+def _asks_as(before: Witness | None, after: Witness | None) -> bool:
+    """Whether it is a pod of which nothing has changed but its state."""
+    if not isinstance(before, Pod) or not isinstance(after, Pod):
+        return False
+    return before.spec is after.spec and before.is_ended == after.is_ended
 
 
 def _asked(value: Witness | None) -> frozenset[str]:

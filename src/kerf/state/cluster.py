@@ -6,7 +6,7 @@ At 100,000 pods nothing may be looked for by going through them, so what belongs
 and a node is joined again only when one of its parts has changed.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -262,6 +262,11 @@ class ClusterState(Objects):
         """The pods bound to a node that have not ended, by key."""
         pods: dict[str, Pod] = self._shelf("Pod").held
         return tuple(pods[key] for key in self._pods_on.of(node_name))
+
+    def is_any_on(self, node_name: str, of: Callable[[Pod], bool]) -> bool:
+        """Whether some pod bound to a node that has not ended is such a one. Cost: the pods up to the first."""
+        pods: dict[str, Pod] = self._shelf("Pod").held
+        return any(of(pods[key]) for key in self._pods_on.of(node_name))
 
     def attachments_to(self, node_name: str) -> tuple[VolumeAttachment, ...]:
         """The attachments of volumes to a node, by name."""

@@ -98,7 +98,7 @@ def observed_memory(pools: Iterable[NodePool], nodes: Iterable[ClusterNode]) -> 
     The note on the pool holds until a node of the type has initialised with more: one bad card must not speak for all.
     """
     known = {(pool.name, name): memory for pool in pools for name, memory in noted_observations(pool).items()}
-    for node in nodes:
+    for node in nodes if known else ():
         claim = node.claim
         if claim is None or not node.is_initialized or node.is_deleting or REGISTERED_LESS in claim.annotations:
             continue

@@ -121,12 +121,12 @@ def test_a_slot_counts_as_memory_does() -> None:
 def pricings(pods: Sequence[Pod], *types: InstanceType) -> tuple[list[NodePricing], Relaxation, Filler]:
     """By type."""
     relaxation, filler = relaxation_of(pods, *types)
-    everybody = np.ones(len(filler.shapes), dtype=np.bool_)
     found = []
     for number, offered in enumerate(relaxation.types):
         kind = relaxation.groups[int(relaxation.group[number])]
         fills = fills_of_a_card(kind, offered.room.devices[0], np.ones(len(filler.shapes)), 15_000)
-        found.append(NodePricing(relaxation, number, everybody, float(offered.price_micro), fills))
+        takers = relaxation.takes[:, number]
+        found.append(NodePricing(relaxation, number, takers, float(offered.price_micro), fills))
     return found, relaxation, filler
 
 

@@ -184,6 +184,23 @@ def test_many_pods_cost_no_more_than_one_by_one() -> None:
     assert 250 == len(decided.launches)
 
 
+@pytest.mark.parametrize("count", [19, 20, 40])
+def test_pods_with_two_slices_of_which_no_two_are_alike_share_cards(count: int) -> None:
+    """Each takes a quarter of two cards: eight share a node of four. A pod more makes it no other search."""
+    pods = [a_pod(f"p{at}", gpu=2, gpumem=5000, cores=25, cpu=f"{100 + at}m") for at in range(count)]
+
+    assert -(-count // 8) * 5_672_000 == per_hour(planned(pods, [a_hami_pool()], [G5_12X]))
+
+
+def test_a_type_alone_counts_as_well_where_prices_find_no_good_mix() -> None:
+    """Of many kinds of pods with one pod each what is found by prices may be far from the bound."""
+    pods = [a_pod(f"p{at}", gpu=1, gpumem=1000 + 37 * at, cores=0, cpu=f"{100 + 13 * at}m") for at in range(120)]
+    types = [G5, G5_2X, G5_12X]
+    each = (per_hour(planned(pods, [a_hami_pool()], [kind])) for kind in types)
+
+    assert per_hour(planned(pods, [a_hami_pool()], types)) <= min(each)
+
+
 def test_a_pod_without_a_target_is_left_with_its_stage() -> None:
     """What fits no type is left, the others are served."""
     pods = [a_pod("huge", cpu=99), a_pod("small", cpu=1)]

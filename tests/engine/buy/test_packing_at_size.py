@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from kerf.engine.buy.filling import Filler
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.buy.packing import _in_every_order, cheapest_nodes
+from kerf.engine.buy.packing import _greedy, _in_every_order, _promising, _values, cheapest_nodes, cheapest_per_value
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.place.shapes import Shape, group
 from kerf.engine.supply.offered import OfferedType
@@ -191,3 +191,25 @@ def test_what_is_remembered_of_a_node_grows_with_its_shapes_and_not_with_all() -
     tracemalloc.stop()
 
     assert held < 200 * 8 * len(shapes) / 4
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_type_that_is_not_tried_alone_is_no_better(seed: int) -> None:
+    """What is known of cpu, memory and equal pods leaves out no type that holds as many of the pods for as little."""
+    chance, types = Random(seed), (G5, G5_2X, G5_12X, M5, M5_2X, ODD)
+    pods = []
+    for number in range(chance.randint(1, 6)):
+        asked: dict[str, Any] = {"cpu": f"{chance.randint(200, 9000)}m", "memory": f"{chance.randint(1, 40)}Gi"}
+        asked |= {"gpu": 1, "gpumem": chance.randint(1000, 22000)} if chance.random() < 0.5 else {}
+        pods += some(chance.randint(1, 8), f"p{number}", **asked)
+    offered_types = supply_of(a_hami_pool(), types=types).available
+    filler, ledger = Filler(group(pods)), Ledger((), {})
+    left = [len(shape) for shape in filler.shapes]
+    values = _values(filler, offered_types, left)
+    best = _greedy(filler, offered_types, values, left, ledger, cheapest_per_value)
+
+    tried = set(map(id, _promising(filler, offered_types, left, best)))
+
+    for only in offered_types:
+        if id(only) not in tried:
+            assert _greedy(filler, [only], values, left, ledger, cheapest_per_value).rank > best.rank

@@ -174,10 +174,17 @@ def test_other_prices_and_pools_are_looked_at_soon() -> None:
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_closed_budgets_are_no_search(is_first: bool) -> None:
-    """What is to be saved is looked for as soon as they open, as in a pool that may change for a minute each day."""
+    """What is to be saved is looked for soon after they open, as in a pool that may change for minutes each day."""
     closed = fleet(100, 0, pool=CLOSED)
     looks = Repacks(300) if is_first else searched(fleet(100, -300))
     looks.found_none(closed, MARKET, candidates(closed)[0])
+    assert 60 == due_s(looks, fleet(100, 0))
+
+
+def test_a_look_without_nodes_that_may_go_delays_nothing() -> None:
+    """Those that may go later were not looked at."""
+    looks = Repacks(300)
+    looks.found_none(fleet(100, 0), MARKET, ())
     assert 0 == due_s(looks, fleet(100, 0))
 
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kerf.engine.buy.filling import Filler
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.holding import Holding, admits_shape
 from kerf.engine.supply.warmstart import WarmStart
 from kerf.engine.world import World
-from kerf.model.constraints import Taint
+from kerf.model.constraints import Taint, Toleration
 from kerf.model.nodepool import NodePool
 from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type, cards
 
@@ -84,3 +85,26 @@ def test_the_next_decision_answers_as_the_first(asked_before: Shape) -> None:
 
     assert after.holding.cards is first.holding.cards
     assert held(fresh.holding, fresh, (*SHAPES, *slices)) == held(after.holding, after, (*SHAPES, *slices))
+
+
+@pytest.mark.parametrize("others", range(3))
+def test_nodes_filled_for_a_window_are_no_answer_for_another(others: int) -> None:
+    """Types with a window's taint follow those of the supply, and may be others in the next decision."""
+    windows = [Taint(f"window-{name}", "", "NoSchedule") for name in "abc"]
+    first = World(a_snapshot(pools=POOLS), MARKET, kept=WarmStart())
+    shape = Shape((a_pod("plain", cpu=1),))
+
+    def filled(world: World, taint: Taint) -> list[tuple[Taint, ...]]:
+        kept = [replace(each, target=replace(each.target, taints=(taint,))) for each in world.supply.available]
+        tolerant = Shape((a_pod("p", cpu=1, tolerations=(Toleration(operator="Exists"),)),))
+        loads = [Filler([tolerant], world.holding).fill(each, [1]) for each in kept]
+        return [load.offered.target.taints for load in loads if load is not None]
+
+    assert Filler([shape], first.holding).fill(first.supply.available[0], [1]) is not None
+    for taint in windows[:others]:
+        assert {(taint,)} == set(filled(first, taint))
+    left = first.left()
+
+    for taint in windows[::-1]:
+        after = World(a_snapshot(pools=POOLS), MARKET, kept=left)
+        assert {(taint,)} == set(filled(after, taint))

@@ -38,6 +38,17 @@ class Others:
         Also what the largest of them adds to a node's charge. The limits are charged with it, because the cloud may
         take any of them, and none must break a limit. Cost: types, and where amounts alone decide only on arrays.
         """
+        pool = load.offered.pool.name
+        if load.findings is None or load.needed or self._ledger.limit(pool) is not None:
+            return self._found(load, times)
+        # Without limits they follow from the node and from what the pool is offered.
+        question = "alternatives", self._rows_of(pool).tobytes()
+        if question not in load.findings:
+            load.findings[question] = self._found(load, times)
+        found: _Found = load.findings[question]
+        return found
+
+    def _found(self, load: Load, times: int) -> _Found:
         if self._is_simple(load):
             return self._by_amounts(load)
         return self._one_by_one(load, times, self._supply.by_pool[load.offered.pool.name])
@@ -191,8 +202,8 @@ class Others:
         return self._agrees(other, {filler.recipe(number, chosen).want: number for number in numbers}.values())
 
     def _holds(self, load: Load, other: OfferedType) -> bool:
-        """Whether a node of the other type is filled with the same pods."""
-        held = self._filler.fill(other, load.counts)
+        """Whether a node of the other type takes the same pods in their order."""
+        held = self._filler.fill_alike(other, load)
         return held is not None and held.held == load.held
 
     def _may_do(self, load: Load, times: int, used: Resources, others: Sequence[OfferedType]) -> npt.NDArray[np.bool_]:

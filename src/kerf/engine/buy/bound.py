@@ -30,6 +30,8 @@ _BITS = 80
 """The price of one byte is rounded down to so small a part of a nano-unit."""
 _CLOSE = 1e-9
 """Much more than what floating point loses of sums of a few dozen amounts that are not negative."""
+_LITTLE = 0.001
+"""Relative: so much of what all pods are worth may be of shapes that a kept proof does not know."""
 _MOST_EXACT = 2**52
 """A price of more nano-units is not split: sums of some hundred parts must find place in 64 bits."""
 
@@ -75,7 +77,7 @@ def proven(
     filler = Filler(shapes, holding or Holding(offered_types))
     warmth = filler.holding.warmth
     kept = None if warmth is None else warmth.proof(offered_types)
-    if kept is not None and kept.is_about(map(filler.holding.shape_number, filler.shapes)):
+    if kept is not None and is_about(kept, filler, offered_types):
         return _as_kept(kept, filler)
     useful = undominated(filler, offered_types, [len(shape) for shape in shapes])
     if not useful:
@@ -122,6 +124,21 @@ def proven_of_served(
     return (proven(served, offered_types, holding) if served else None), served
 
 
+def is_about(proof: KeptProof, filler: Filler, offered_types: Sequence[OfferedType]) -> bool:
+    """Whether the proof says something of all shapes, save for some whose pods cost little though they come alone."""
+    numbers = list(map(filler.holding.shape_number, filler.shapes))
+    missing = [at for at, number in enumerate(numbers) if number not in proof.worth]
+    if not missing:
+        return True
+    held = filler.held_by(offered_types, np.array(missing))
+    price = np.array([[price_of(each)] for each in offered_types], dtype=np.float64)
+    alone = np.divide(price, held, out=np.full(held.shape, np.inf), where=held > 0).min(axis=0, initial=np.inf)
+    pods = list(map(len, filler.shapes))
+    total = sum(map(operator.mul, proof.worths(numbers, pods), pods))
+    cost = sum(each * pods[at] for at, each in zip(missing, alone.tolist(), strict=True))
+    return bool(cost * NANO <= total * _LITTLE)
+
+
 def remember(filler: Filler, relaxation: Relaxation, offered_types: Sequence[OfferedType], most_rounds: int) -> None:
     """Keep the best prices for the next decision; `offered_types` are all of which the relaxation has the useful ones.
 
@@ -129,7 +146,9 @@ def remember(filler: Filler, relaxation: Relaxation, offered_types: Sequence[Off
     """
     warmth = filler.holding.warmth
     if warmth is not None and max(relaxation.price_micro) * NANO <= _MOST_EXACT:
-        _note(warmth, filler, _best_proof(filler, relaxation, most_rounds), relaxation, offered_types)
+        # The purchase has asked for as many rounds, and the bound will: so they are gone through once.
+        best = _best_proof(filler, relaxation, max(MOST_ROUNDS, most_rounds))
+        _note(warmth, filler, best, relaxation, offered_types)
 
 
 def _note(

@@ -18,14 +18,18 @@ _MOST_PODS = 16
 """On one card, of different shapes or not."""
 
 
-def fills_of_a_card(group: TypeGroup, card: DeviceState, worth: Floats, most: int) -> Numbers:
+def fills_of_a_card(
+    group: TypeGroup, card: DeviceState, worth: Floats, most: int, able: Bools | None = None
+) -> Numbers:
     """By way the shapes of the pods on the card, in their order; a number that no shape has fills up the row.
 
-    The first way is the empty card. Only shapes with one slice are in it. `worth` by shape says which are kept where
-    there are more than `most`. Cost: that times shapes; and every round of prices adds up the worth of each way.
+    The first way is the empty card. Only shapes with one slice are in it, and of these the `able`, by shape; None for
+    all. `worth` by shape says which are kept where there are more than `most`. Cost: that times shapes; and every round
+    of prices adds up the worth of each way.
     """
     none = len(worth)
-    shapes = np.flatnonzero(group.slices.sum(axis=1) == 1)
+    single = group.slices.sum(axis=1) == 1
+    shapes = np.flatnonzero(single if able is None else single & able)
     size = group.slices[shapes].argmax(axis=1)
     limits = _Limits(group, card)
     held = [np.full((1, 1), none, dtype=np.int32)]

@@ -10,6 +10,9 @@ They still are where the same pods fill them all up. So nodes that are found cov
 pods that are covered are worth less beside those that are not yet, by as much as nodes still cost too much. The next
 nodes are filled up with others then, which halves the rounds.
 
+Pods of one size that differ in the nodes that may have them share their columns: rows are about places then, by sets of
+nodes (`variants`).
+
 What limits of pools and reservations have left are rows of the program, too. A node costs, beside its price, what it
 takes of them at their prices: so what is left of a limit goes where it saves most, and nodes that cost more and take
 less of it are found.
@@ -17,7 +20,7 @@ less of it are found.
 Then parts become whole: what is bought nearly once more is bought, the rest is solved again, until all is whole.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import isqrt, sqrt
@@ -30,6 +33,7 @@ from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.linearprogram import LinearProgram
 from kerf.engine.buy.nodepricing import NodePricing
 from kerf.engine.buy.relaxation import Floats, Relaxation
+from kerf.engine.buy.variants import Kinds, Rows
 from kerf.engine.place.shapes import UNCROWDED
 from kerf.engine.supply.holding import Amounts, Bools
 from kerf.engine.supply.offered import OfferedType
@@ -76,7 +80,7 @@ _TOO_MUCH = 1.003
 _MOST_AT_ONCE = 8
 _MOST_DIVES = 60
 _MOST_COLUMNS = 20
-"""For each shape; beyond that half of them are dropped."""
+"""For each kind of pods; beyond that half of them are dropped."""
 _KEPT_OF_A_SHAPE, _KEPT_BELOW = 4, 0.03
 """Columns that are worth keeping: so many for each shape, of those that cost hardly more than they are worth."""
 _NEVER = 10.0
@@ -85,11 +89,25 @@ _NEVER = 10.0
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A way to fill a node of a type: pods by shape, and by shape in which turn they find their cards."""
+    """A way to fill a node of a type: pods by shape, and by shape in which turn they find their cards.
+
+    `choices` are, for shapes of `counts` with variants, all that may have their places, those that should first.
+    """
 
     offered: OfferedType
     counts: Amounts
     turns: Amounts
+    choices: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+    def asking(self, remaining: Amounts) -> Amounts:
+        """The pods of one node by shape, of those that remain."""
+        found: Amounts = np.minimum(self.counts, remaining)
+        for shape, able in self.choices.items():
+            left, found[shape] = int(self.counts[shape]), 0
+            for other in able:
+                found[other] = min(left, int(remaining[other]))
+                left -= int(found[other])
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,10 +137,20 @@ class _Unit:
     """
 
     def __init__(
-        self, offered: OfferedType, price: float, pricing: Callable[[], NodePricing], alone: Amounts, turns: Amounts
+        self,
+        offered: OfferedType,
+        price: float,
+        pricing: Callable[[], NodePricing],
+        alone: Amounts,
+        turns: Amounts,
+        shown: Amounts,
     ) -> None:
-        """`alone` is by shape how many such pods an empty node holds; 0 for those that may not come."""
+        """`alone` is by shape how many such pods an empty node holds; 0 for those that may not come.
+
+        `shown` is by shape the one that stands for its kind.
+        """
         self.offered, self.price, self._pricing, self.alone, self.turns = offered, price, pricing, alone, turns
+        self.shown = shown
         self.takes: Floats = np.zeros(0)
 
     @cached_property
@@ -157,11 +185,12 @@ def columns_of(
     steps, and for each type of pairs of parts of nodes; hardly of pods.
     """
     usual = _usual(filler)
-    fills = _Fills(relaxation, worth, min(_MOST_FILLS, search.most_rounds * _FILLS_A_ROUND))
+    kinds = Kinds(relaxation, usual)
+    fills = _Fills(relaxation, kinds, worth, min(_MOST_FILLS, search.most_rounds * _FILLS_A_ROUND))
     units = _limited([unit for at in types for unit in _units(filler, relaxation, at, usual, fills)], ledger)
     if not units:
         return Columns([])
-    generation = _Generation(relaxation, units, worth, search.most_rounds)
+    generation = _Generation(relaxation, kinds, units, worth, search.most_rounds)
     generation.know(search.known)
     return generation.bought(search.enough, keeps=search.keeps)
 
@@ -225,11 +254,11 @@ def _units(filler: Filler, relaxation: Relaxation, number: int, usual: Bools, fi
             allowed[[*free, *together]] = True
             price = float(offering.price_micro)
             pricing = partial(_pricing, relaxation, number, allowed, price, fills)
-            yield _Unit(offered, price, pricing, np.where(allowed, held, 0), turns)
+            yield _Unit(offered, price, pricing, np.where(allowed, held, 0), turns, fills.kinds.shown(number))
 
 
 def _pricing(relaxation: Relaxation, number: int, allowed: Bools, price: float, fills: "_Fills") -> NodePricing:
-    return NodePricing(relaxation, number, allowed, price, fills.of(number))
+    return NodePricing(relaxation, number, fills.kinds.standing(number, allowed), price, fills.of(number))
 
 
 def turns_of(relaxation: Relaxation, number: int) -> Amounts:
@@ -247,10 +276,14 @@ def turns_of(relaxation: Relaxation, number: int) -> Amounts:
 
 
 class _Fills:
-    """The ways to fill a card, by type; types with equal cards have the same."""
+    """The ways to fill a card, by type, with the shapes that stand for their kinds; types with equal cards have the
+    same."""
 
-    def __init__(self, relaxation: Relaxation, worth: Floats, most: int) -> None:
-        self._relaxation, self._worth, self._most = relaxation, worth, most
+    def __init__(self, relaxation: Relaxation, kinds: Kinds, worth: Floats, most: int) -> None:
+        self.kinds = kinds
+        best = worth.copy()
+        np.maximum.at(best, kinds.of, worth)
+        self._relaxation, self._worth, self._most = relaxation, best[kinds.of], most
         self._known: dict[int, Numbers] = {}
 
     def of(self, number: int) -> Numbers:
@@ -260,28 +293,26 @@ class _Fills:
             group = self._relaxation.groups[at]
             card = self._relaxation.types[number].room.devices[:1]
             empty = np.full((1, 1), len(self._worth), dtype=np.int32)
-            self._known[at] = fills_of_a_card(group, card[0], self._worth, self._most) if group.sizes else empty
+            able = self.kinds.standing(number, group.slices.sum(axis=1) > 0)
+            found = fills_of_a_card(group, card[0], self._worth, self._most, able) if group.sizes else empty
+            self._known[at] = found
         return self._known[at]
-
-
-def _cover(uncovered: Floats, nodes: Amounts) -> None:
-    """Take the pods of as many of each node as there are pods for, one node after the other."""
-    for counts in nodes:
-        held = np.flatnonzero(counts)
-        times = float((uncovered[held] / counts[held]).min())
-        if times > _NEARLY:
-            uncovered[held] -= times * counts[held]
 
 
 class _Generation:
     """Rounds of columns, then the dive."""
 
-    def __init__(self, relaxation: Relaxation, units: Sequence[_Unit], worth: Floats, most_rounds: int) -> None:
+    def __init__(
+        self, relaxation: Relaxation, kinds: Kinds, units: Sequence[_Unit], worth: Floats, most_rounds: int
+    ) -> None:
         self._relaxation, self._units, self._most_rounds = relaxation, units, most_rounds
-        self._demand = relaxation.demand.astype(np.float64)
+        self._kinds = kinds
+        able = np.array([unit.alone > 0 for unit in units])
+        self._rows = Rows(kinds, relaxation.demand, able, [unit.shown for unit in units])
+        self._demand = self._rows.demand
         self._scale = 1e-6
-        self._center, self._least = worth, float(worth @ relaxation.demand)
-        self._most_columns = _MOST_COLUMNS * len(worth)
+        self._center, self._least = self._rows.split(worth), float(worth @ relaxation.demand)
+        self._most_columns = _MOST_COLUMNS * kinds.count
         self._known: set[tuple[int, bytes]] = set()
         self._columns: list[tuple[int, Amounts]] = []
         self._costs: list[float] = []
@@ -309,11 +340,13 @@ class _Generation:
         best = held[cheapest, np.arange(held.shape[1])]
         self._alone = np.maximum(best, 1), np.where(best > 0, prices[cheapest, 0], highest)
         for shape, cost in enumerate(least.tolist()):
-            self._program.add_column(min(cost, highest) * self._scale * _NEVER, [shape], [1.0])
+            rows = self._rows.of_shape[shape]
+            self._program.add_column(min(cost, highest) * self._scale * _NEVER, rows, [1.0] * len(rows))
         for shape in np.flatnonzero(np.isfinite(least)).tolist():
             alone = np.zeros((1, len(least)), dtype=np.int64)
-            alone[0, shape] = held[cheapest[shape], shape]
-            self._append(int(cheapest[shape]), alone)
+            at = int(cheapest[shape])
+            alone[0, self._units[at].shown[shape]] = held[at, shape]
+            self._append(at, alone)
 
     def know(self, columns: Sequence[Column]) -> None:
         """Columns to begin with, each on the first unit whose nodes may have all of its pods."""
@@ -325,7 +358,7 @@ class _Generation:
             if held:
                 counts = np.array([column.counts for column in held])
                 is_able = (counts[:, unit.alone <= 0] == 0).all(axis=1)
-                self._append(at, counts[is_able])
+                self._append(at, self._rows.standing(at, counts[is_able]))
                 by_type[id(unit.offered)] = [
                     column for column, able in zip(held, is_able.tolist(), strict=True) if not able
                 ]
@@ -370,11 +403,12 @@ class _Generation:
         worth, active = self._center, list(range(len(self._units)))
         best, smoothing, dues = 0.0, _SMOOTHING, self._dues
         uncovered, leans = self._demand.copy(), True
+        kinds = self._kinds.count
         # Each shape needs its columns: with more of them it takes more rounds until all have some.
-        most = self._most_rounds * max(_SHAPES, min(len(worth), _MOST_SHAPES)) // _SHAPES
+        most = self._most_rounds * max(_SHAPES, min(kinds, _MOST_SHAPES)) // _SHAPES
         share = MOST_ROUNDS / self._most_rounds
         steps, flat = 0, _FLAT * share
-        wide = min(len(worth) / _SHAPES, sqrt(len(worth) / _SHAPES))
+        wide = min(kinds / _SHAPES, sqrt(kinds / _SHAPES))
         for number in range(most):
             if number and len(self._columns) > self._most_columns:
                 self._tidy()
@@ -386,15 +420,16 @@ class _Generation:
             for at in active:
                 pricing = self._units[at].pricing
                 cost = pricing.price + float(self._takes[at] @ due)
-                leaning = prices * self._leaning(uncovered, gap) if leans else prices
+                own = self._rows.prices(at, prices)
+                leaning = self._rows.prices(at, prices * self._leaning(uncovered, gap)) if leans else own
                 found = pricing.best(leaning, cost * (1 - slack), _BEST_NODES, each_shape=True)
                 quality[at] = found.most / cost
-                worths = found.counts @ prices
+                worths = found.counts @ own
                 top = float(worths.max(initial=0.0)) / cost
                 fullest = max(fullest, top, min(quality[at], 1.0))
                 useful = np.flatnonzero(worths >= cost * (1 - slack))
                 useful = useful[np.argsort(-worths[useful], kind="stable")]
-                _cover(uncovered, found.counts[useful])
+                self._rows.cover(at, uncovered, self._rows.places(at, found.counts[useful]))
                 is_new |= self._append(at, found.counts[useful])
             bound = float(prices @ self._demand) / max(fullest, _NEARLY) - float(due.sum())
             if bound > best:
@@ -439,12 +474,12 @@ class _Generation:
 
     def _cost(self, times: Amounts) -> float:
         """What so many of each column cost, and whole nodes for those that have none, of each shape alone."""
-        left, cost = self._demand.copy(), 0.0
+        left, cost = self._relaxation.demand.copy(), 0.0
         for at in np.flatnonzero(times).tolist():
             number, counts = self._columns[at]
             cost += self._units[number].price * int(times[at])
-            left -= counts * times[at]
-        nodes, price = np.ceil(np.maximum(left, 0.0) / self._alone[0]), self._alone[1]
+            left -= self._column(number, counts * times[at]).asking(left)
+        nodes, price = np.ceil(left / self._alone[0]), self._alone[1]
         return cost + float(nodes @ price)
 
     def _fell(self, rounds: int) -> float:
@@ -465,7 +500,7 @@ class _Generation:
         self._columns = [each for number, each in enumerate(self._columns) if number not in dropped]
 
     def _append(self, at: int, nodes: Amounts) -> bool:
-        """A column for each of the nodes that is new; whether any is."""
+        """A column for each of the nodes that is new, by shapes that stand for their kinds; whether any is."""
         new = []
         for number, counts in enumerate(nodes):
             key = at, counts.tobytes()
@@ -473,11 +508,12 @@ class _Generation:
                 self._known.add(key)
                 new.append(number)
         cost, limits = self._units[at].price * self._scale, np.flatnonzero(self._takes[at])
-        below, taken = (nodes.shape[1] + limits).tolist(), self._takes[at, limits].tolist()
+        below, taken = (len(self._rows) + limits).tolist(), self._takes[at, limits].tolist()
         added = nodes[new]
-        columns, rows = added.nonzero()
+        places = self._rows.places(at, added)
+        columns, rows = places.nonzero()
         ends = np.searchsorted(columns, np.arange(len(new)), side="right").tolist()
-        some, values = rows.tolist(), added[columns, rows].astype(np.float64).tolist()
+        some, values = rows.tolist(), places[columns, rows].astype(np.float64).tolist()
         first = 0
         for counts, end in zip(added, ends, strict=True):
             self._program.add_column(cost, [*some[first:end], *below], [*values[first:end], *taken])
@@ -536,14 +572,14 @@ class _Generation:
         sure = order[rest[order] >= surely][:_MOST_AT_ONCE]
         if len(sure):
             return sure
-        chosen, taken = list[int](), np.zeros(len(self._demand), dtype=np.bool_)
+        chosen, taken = list[int](), np.zeros(self._never, dtype=np.bool_)
         for column in order[rest[order] >= rest[order[0]] * _AS_LIKELY].tolist():
-            counts = self._columns[column - self._never][1] > 0
-            if not (taken & counts).any():
+            held = self._kinds.of[np.flatnonzero(self._columns[column - self._never][1])]
+            if not taken[held].any():
                 chosen.append(column)
-                taken |= counts
+                taken[held] = True
         return np.array(chosen[:_MOST_AT_ONCE])
 
     def _column(self, at: int, counts: Amounts) -> Column:
         unit = self._units[at]
-        return Column(unit.offered, counts, unit.turns)
+        return Column(unit.offered, *self._rows.named(at, counts, unit.turns))

@@ -6,11 +6,11 @@ to what one node can hold, so they are remembered.
 """
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,8 @@ class Load(Large):
     `held` leaves out those that it has none of, for most nodes have few of the shapes. `slices` are those of each pod,
     by number, in the order they were placed. `order` is how it was filled: shapes, each with how many of its pods came
     then. `needed` are other types that hold the same pods and that a claim must name, because the pool asks for a
-    choice; the cheapest first.
+    choice; the cheapest first. `findings` are answers that hold for all nodes that are filled so, whatever numbers
+    their shapes have: later decisions ask the same of most nodes. None where nothing is carried on.
     """
 
     offered: OfferedType
@@ -55,6 +56,7 @@ class Load(Large):
     offering: Offering
     order: tuple[tuple[int, int], ...] = ()
     needed: tuple[OfferedType, ...] = ()
+    findings: dict[Hashable, Any] | None = None
 
     @property
     def pods(self) -> int:
@@ -217,7 +219,7 @@ class Filler:
         """The longest part of the load, in the order in which it was filled, that enough types hold."""
         needed = self._needed(load)
         if needed is not None:
-            return replace(load, needed=needed)
+            return replace(load, needed=needed, findings=None)
         few, many, best = 0, load.pods - 1, None
         while few < many:
             middle = (few + many + 1) // 2
@@ -226,7 +228,7 @@ class Filler:
             if made is None or needed is None:
                 many = middle - 1
             else:
-                few, best = middle, replace(made, needed=needed)
+                few, best = middle, replace(made, needed=needed, findings=None)
         return best
 
     def _needed(self, load: Load) -> tuple[OfferedType, ...] | None:
@@ -280,11 +282,15 @@ class Filler:
             self._shape_numbers = [holding.shape_number(shape) for shape in self.shapes]
         numbers, place = self._shape_numbers, {number: at for at, number in enumerate(order)}
         key = row, tuple([numbers[number] for number in order]), tuple(wanted[order].tolist())
-        if key not in holding.fills:
+        kept = holding.filled(key)
+        if kept is None:
             made = _Fill(self, row, wanted, order).load()
+            if made is not None:
+                same = row, tuple([(numbers[number], count) for number, count in made.order])
+                object.__setattr__(made, "findings", holding.findings.setdefault(same, {}))
             holding.fills[key] = made if made is None else _renumbered(made, place, len(order))
             return made
-        known: Load | None = holding.fills[key]
+        known: Load | None = kept[0]
         return known if known is None else _renumbered(known, order, len(self.shapes))
 
     def fill_in_turns(self, offered: OfferedType, asked: Amounts, turns: Amounts) -> Load | None:
@@ -300,6 +306,17 @@ class Filler:
         load = self._full(row, wanted, order) if order else None
         keeps = self._groups is not None and asks(offered)
         return self._with_choice(load) if keeps and load is not None else load
+
+    def fill_alike(self, offered: OfferedType, load: Load) -> Load | None:
+        """The pods of a load on another type, in the order in which they came there; None where it holds none of them.
+
+        Not by the type's own order: that depends on what else is to be bought, so it would be an answer for one plan.
+        """
+        row, wanted = self.holding.row(offered), load.amounts
+        order = [number for number, _ in load.order]
+        if (self.held(order)[row, order] < wanted[order]).any():
+            return None
+        return self._full(row, wanted, order)
 
     def order(self, row: int, wanted: Amounts) -> list[int]:
         """The wanted shapes in the order in which they are filled in: the largest first."""
@@ -375,7 +392,8 @@ def _renumbered(load: Load, numbers: Mapping[int, int] | Sequence[int], shapes: 
     order = tuple([(numbers[number], count) for number, count in load.order])
     slices = {numbers[number]: load.slices[number] for number, _ in load.order}
     held = tuple(sorted(order))
-    return Load(load.offered, shapes, held, {n: slices[n] for n, _ in held}, load.room, load.offering, order)
+    by_number = {n: slices[n] for n, _ in held}
+    return Load(load.offered, shapes, held, by_number, load.room, load.offering, order, (), load.findings)
 
 
 class Recipe(NamedTuple):

@@ -27,13 +27,12 @@ def lacking(
     pools: Iterable[NodePool], claims: Iterable[NodeClaim], launches: Iterable[Launch] = ()
 ) -> dict[str, tuple[int, int]]:
     """By pool that has fewer nodes than its floor, (how many it has, its floor); those on their way count."""
+    floored = [pool for pool in pools if pool.fewest > 0 and pool.deleted_s is None]
+    if not floored:
+        return {}
     held = Counter(claim.node_pool for claim in claims if stays(claim))
     held.update(launch.node_pool for launch in launches)
-    return {
-        pool.name: (held[pool.name], pool.fewest)
-        for pool in pools
-        if pool.deleted_s is None and held[pool.name] < pool.fewest
-    }
+    return {pool.name: (held[pool.name], pool.fewest) for pool in floored if held[pool.name] < pool.fewest}
 
 
 def stays(claim: NodeClaim) -> bool:

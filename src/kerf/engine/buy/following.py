@@ -12,7 +12,7 @@ from operator import attrgetter
 from kerf.engine.buy.filling import Load
 from kerf.engine.place.devices import asks_devices
 from kerf.engine.place.shapes import Kinds, Shape
-from kerf.engine.place.turns import turns
+from kerf.engine.place.turns import apart, turns
 from kerf.engine.supply.holding import Holding
 from kerf.model.constraints import HOSTNAME
 from kerf.model.gpu import NVIDIA_GPU
@@ -85,7 +85,8 @@ def followed(
     whole_first = _of(bought, [load for load in loads.values() if _is_shown_whole_first(load)])
     marks.update((i, RESERVE) for i in whole_first if i not in sliced)
     # A pod that came later and takes the place of one of a group leaves all of the group without use.
-    grouped = {id(pod) for pod in naming_groups(chain.from_iterable(node.pods for node in bought)) if group_of(pod)}
+    naming = naming_groups(chain.from_iterable(shape.pods for shape in shapes))
+    grouped = {id(pod) for pod in naming if group_of(pod)}
     together = [i for i, node in enumerate(bought) if not grouped.isdisjoint(map(id, node.pods))] if grouped else []
     marks.update((i, PIN if i in sliced else RESERVE) for i in together)
     # The scheduler would put them into any domain that is even just then: nodes come one by one. And no scheduler keeps
@@ -122,29 +123,42 @@ class Turns:
         load = node.load
         if id(load) not in self._known:
             # Its identity stays its own as long as the load is kept.
-            self._known[id(load)] = load, self._turns(load, node.pods)
+            self._known[id(load)] = load, self._by_number(load, node.pods)
         return self._known[id(load)][1]
 
-    def _turns(self, load: Load, pods: Sequence[Pod]) -> tuple[int, ...]:
+    def _by_number(self, load: Load, pods: Sequence[Pod]) -> tuple[int, ...]:
+        """By number of the shape: so they are in the order of `held`. Nodes that are filled so have them in `order`."""
+        findings = {} if load.findings is None else load.findings
+        if "turns" not in findings:
+            findings["turns"] = self._turns(load, pods)
+        by_number = {number: turns for (number, _), turns in zip(load.order, findings["turns"], strict=True)}
+        return tuple(chain.from_iterable([by_number[number] for number, _ in load.held]))
+
+    def _turns(self, load: Load, pods: Sequence[Pod]) -> tuple[tuple[int, ...], ...]:
+        """Those of the pods of each shape, in the `order` of the load."""
         left = iter(pods)
-        by_shape = {number: iter(list(islice(left, count))) for number, count in load.held}
+        by_shape = {number: list(islice(left, count)) for number, count in load.held}
+        numbered = [(number, pod) for number, _ in load.order for pod in by_shape[number]]
         slices = {number: iter(each) for number, each in load.slices.items()}
-        numbered = [(number, pod) for number, count in load.order for pod in islice(by_shape[number], count)]
         cards = {pod.key: frozenset(part.device for part in next(slices[number])) for number, pod in numbered}
         waiting = [pod for _, pod in numbered if cards[pod.key]]
         # Nothing else of pods and node counts; neither cpu nor memory does.
         kinds = {number: self._holding.kind(self._shapes[number]) for number, _ in load.held}
-        asked = tuple((kinds[number], cards[pod.key]) for number, pod in numbered if cards[pod.key])
+        asked = [(kinds[number], cards[pod.key]) for number, pod in numbered if cards[pod.key]]
         target = load.offered.target
         # Cards in one state are equal, and those that give them out are the same.
-        key = self._holding.start(self._holding.row(load.offered)), asked
-        known = self._holding.turns
-        if key not in known:
-            found = turns(target.family, load.offered.room.devices, None, cards, waiting)
-            turn_of = {pod.key: turn for turn, those in enumerate(found) for pod in those}
-            known[key] = tuple(turn_of[pod.key] for pod in waiting)
-        by_pod = {pod.key: turn for pod, turn in zip(waiting, known[key], strict=True)}
-        return tuple(by_pod.get(pod.key, 0) for pod in pods)
+        start, known = self._holding.start(self._holding.row(load.offered)), self._holding.turns
+        by_pod: dict[str, int] = {}
+        # What shares no card has turns of its own, and many nodes have cards with the same pods.
+        for numbers in apart([own for _, own in asked]):
+            pods_there = [waiting[at] for at in numbers]
+            key = start, tuple([asked[at] for at in numbers])
+            if key not in known:
+                found = turns(target.family, load.offered.room.devices, None, cards, pods_there)
+                turn_of = {pod.key: turn for turn, those in enumerate(found) for pod in those}
+                known[key] = tuple(turn_of[pod.key] for pod in pods_there)
+            by_pod.update(zip([pod.key for pod in pods_there], known[key], strict=True))
+        return tuple(tuple([by_pod.get(pod.key, 0) for pod in by_shape[number]]) for number, _ in load.order)
 
 
 def _of(bought: Sequence[Bought], loads: Sequence[Load]) -> list[int]:

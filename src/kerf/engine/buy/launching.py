@@ -122,9 +122,20 @@ class _Templates:
 
     def of(self, load: Load, alternatives: tuple[str, ...], charge: Resources) -> Launch:
         """That of a load with its alternatives. Cost: the shapes on it."""
+        cause = Needed(load, self._shapes, self._supply)
+        if load.findings is None or asks(load.offered):
+            return replace(self._of(load, alternatives, charge), cause=cause)
+        question = "template", alternatives, charge
+        if question not in load.findings:
+            load.findings[question] = self._of(load, alternatives, charge)
+        known: Launch = load.findings[question]
+        return known.because(cause)
+
+    def _of(self, load: Load, alternatives: tuple[str, ...], charge: Resources) -> Launch:
+        """The same without its cause."""
         offered, offering, shapes = load.offered, load.offering, self._shapes
         stated = self._stated(load, alternatives)
-        requests = Resources.total((shapes[number].counted(_uncounted(offered)), count) for number, count in load.held)
+        requests = Resources.total((shapes[number].counted(_uncounted(offered)), count) for number, count in load.order)
         kubelet = offered.target.family.kubelet_capacity(load.room.devices)
         held = ((device, offered.kind.eighths_of(device.index)) for device in load.room.devices)
         return Launch(
@@ -143,7 +154,6 @@ class _Templates:
             labels=offered.labels_for(stated.requirements),
             taints=stated.taints,
             charge=charge,
-            cause=Needed(load, shapes, self._supply),
         )
 
     def _stated(self, load: Load, alternatives: tuple[str, ...]) -> _Stated:

@@ -75,11 +75,12 @@ class NodePricing:
     """
 
     def __init__(self, relaxation: Relaxation, number: int, allowed: Bools, price: float, fills: Numbers) -> None:
-        """`number` is the type's, `allowed` by shape, `fills` of its group (see `fills_of_a_card`)."""
+        """`number` is the type's, `fills` of its group (see `fills_of_a_card`). `allowed` is by shape, and has none of
+        which nothing is known on types of the group."""
         group = relaxation.groups[int(relaxation.group[number])]
         self.price = price
         self._all = len(allowed)
-        self._shapes = np.flatnonzero(allowed & relaxation.takes[:, number])
+        self._shapes = np.flatnonzero(allowed)
         self._cards, slices = _cards_of(relaxation, number)
         self._slices = slices[self._shapes]
         named = [relaxation.resources[at] for at in group.sums.tolist()]

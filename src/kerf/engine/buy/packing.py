@@ -28,12 +28,14 @@ from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.flexibility import asks
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.mixing import mixed, suits
+from kerf.engine.buy.partition import cheapest_partition
 from kerf.engine.buy.priced import Priced, priced
+from kerf.engine.buy.relaxation import price_of
 from kerf.engine.place.shapes import UNCROWDED, Shape
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
-from kerf.model.causes import Cause, FilledOneByOne, Name, NeverFilled, SearchFailed, TooManyKinds
-from kerf.model.quantities import CPU, MEMORY
+from kerf.model.causes import Cause, FilledOneByOne, Name, NeverFilled, NotCompared, SearchFailed, TooManyKinds
+from kerf.model.quantities import CPU, MEMORY, Resources
 
 _PRECISION = 1 << 40
 _MARGIN = 1 + 1e-9
@@ -43,14 +45,17 @@ _MOST_A_POD = 1 << 62
 _MOST_SINGLE_TYPES = 40
 """How many types are tried alone; beyond that the mixed search is as good and trying costs time."""
 
-_CLOSE = 1.015
-"""Relative: a purchase by prices that costs no more than so much of what all pods cost at least needs no rival."""
+_CLOSE, _FAR = 1.015, 1.05
+"""Relative: a purchase by prices that costs no more than so much of what all pods cost at least needs no rival; one
+that costs more than the other has each type alone as rivals, too."""
 
-_MOST_COMPARED = 5_000
-"""Pods times types up to which Karpenter's choice is tried too; it looks at every pod by itself."""
+_MOST_COMPARED, _MOST_COMPARED_FAR = 5_000, 30_000
+"""Pods times types up to which Karpenter's choice is tried too, which looks at every pod by itself: the first where
+prices chose nodes that are not far from the least, the second, a second of work, elsewhere."""
 
 _MOST_ORDERS = 3_000
-"""Sets of pods that may be left, times types, up to which every order of buying full nodes is gone through."""
+"""Sets of pods that may be left, times types, up to which every order of buying full nodes and every way to part the
+pods among nodes is gone through."""
 
 Preference = Callable[[int, int], tuple[int, ...]]
 """Sort key of a node by its price and its value: the least is bought next. It falls with the price, and as the value
@@ -162,8 +167,13 @@ def _filled_first_fit(
 
 
 def _charge(purchase: Purchase, ledger: Ledger) -> None:
+    # Nodes of one type are charged alike, and often there are many loads of it.
+    charges: dict[tuple[str, Resources], int] = {}
     for load, times in purchase.loads:
-        ledger.charge(load.offered.pool.name, load.charge, times)
+        key = load.offered.pool.name, load.charge
+        charges[key] = charges.get(key, 0) + times
+    for (pool, charge), times in charges.items():
+        ledger.charge(pool, charge, times)
 
 
 def _by_tier(
@@ -208,16 +218,53 @@ def _buy_in_tier(
     if len(useful) == 1 and sum(map(bool, left)) == 1:
         # Full nodes are the fewest of a type that hold equal pods.
         return best
+    is_far = chosen is None or not chosen.is_within(_FAR)
     tries = [_greedy(filler, useful, values, left, ledger, fullest)] if sum(best.left) else []
-    if len(useful) <= _MOST_SINGLE_TYPES and chosen is None:
-        tries += [_greedy(filler, [only], values, left, ledger, cheapest_per_value) for only in useful]
-    tries += _as_first_fit(filler, useful, left, ledger)
+    is_compared = sum(left) * len(useful) <= (_MOST_COMPARED_FAR if is_far else _MOST_COMPARED)
+    if is_far and len(useful) <= _MOST_SINGLE_TYPES:
+        promising = _promising(filler, useful, left, best)
+        tries += [_greedy(filler, [only], values, left, ledger, cheapest_per_value) for only in promising]
+        if is_compared:
+            tries += [bought for only in promising for bought in _as_first_fit(filler, [only], left, ledger)]
+    if is_compared:
+        tries += _as_first_fit(filler, useful, left, ledger)
     tries += _in_every_order(filler, useful, left, ledger)
+    tries += _parted(filler, useful, left, ledger)
     settled.append(_settled(filler, useful, min([best, *tries], key=_preference)))
     found = min(settled, key=_preference)
+    found.notes = _notes(filler, left, chosen, rounds)
+    if is_far and not is_compared:
+        found.notes = (*found.notes, NotCompared(sum(left), len(useful)))
+    return found
+
+
+def _notes(filler: Filler, left: Sequence[int], chosen: Priced | None, rounds: int) -> tuple[Cause, ...]:
+    """For how many of the pods prices cannot choose nodes."""
+    if chosen is not None:
+        return _left_out(filler, left)
     kinds, most = sum(1 for count in left if count), most_kinds(rounds)
-    if chosen is None and kinds > most:
-        found.notes = (TooManyKinds(kinds, most),)
+    return (TooManyKinds(kinds, most),) if kinds > most else ()
+
+
+def _promising(filler: Filler, useful: Sequence[OfferedType], left: Sequence[int], best: Purchase) -> list[OfferedType]:
+    """The types of which nodes alone might hold as many of the pods as the best purchase for no more.
+
+    Of each a node is full of cpu and memory at the most, and of pods of one shape with as many as it holds alone.
+    """
+    numbers = np.flatnonzero(np.array(left) > 0)
+    pods, held = np.array(left)[numbers], filler.held_by(useful, numbers)
+    rows = filler.holding.rows(useful)
+    nodes = np.where(held > 0, -(-pods // np.maximum(held, 1)), 0).max(axis=1, initial=0).astype(np.float64)
+    for name in (CPU, MEMORY):
+        asked = np.where(held > 0, pods.astype(np.float64) * filler.asked(name)[numbers], 0.0).sum(axis=1)
+        has = np.maximum(filler.holding.amounts(name)[rows], 1).astype(np.float64)
+        nodes = np.maximum(nodes, np.ceil(asked / has / _MARGIN))
+    homeless = np.where(held > 0, 0, pods).sum(axis=1).tolist()
+    unserved, price_micro, _ = best.rank
+    found = []
+    for offered, count, missing in zip(useful, nodes.tolist(), homeless, strict=True):
+        if (missing, int(count) * price_of(offered)) <= (unserved, price_micro):
+            found.append(offered)
     return found
 
 
@@ -243,7 +290,8 @@ def _left_out(filler: Filler, left: Sequence[int]) -> tuple[Cause, ...]:
 
 def _settled(filler: Filler, useful: Sequence[OfferedType], purchase: Purchase) -> Purchase:
     """The same on cheaper types, where these hold the same pods."""
-    purchase.loads = [(_cheapest_holder(filler, useful, load), times) for load, times in purchase.loads]
+    question = "cheapest", filler.holding.rows(useful).tobytes()
+    purchase.loads = [(_cheapest_holder(filler, useful, load, question), times) for load, times in purchase.loads]
     return purchase
 
 
@@ -269,9 +317,7 @@ def _by_prices(
 def _as_first_fit(
     filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int], ledger: Ledger
 ) -> list[Purchase]:
-    """What Karpenter would buy, where that can be tried in time and keeps to the limits; else nothing."""
-    if sum(left) * len(offered_types) > _MOST_COMPARED:
-        return []
+    """What Karpenter would buy, where that keeps to the limits; else nothing."""
     purchase = first_fit(filler.shapes, offered_types, ledger.copy(), left, relaxes=not filler.keeps_choice)
     spent = ledger.copy()
     for load, times in purchase.loads:
@@ -299,6 +345,20 @@ def _in_every_order(
         spent.charge(load.offered.pool.name, load.charge, 1)
         purchase.loads.append((load, 1))
         purchase.left = list(map(operator.sub, purchase.left, load.counts))
+    return [purchase]
+
+
+def _parted(
+    filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int], ledger: Ledger
+) -> list[Purchase]:
+    """The cheapest of all ways to part few pods among nodes; nothing where they are many, or break a limit."""
+    if len(offered_types) * math.prod(count + 1 for count in left) > _MOST_ORDERS:
+        return []
+    purchase, spent = cheapest_partition(filler, offered_types, left), ledger.copy()
+    for load, _ in purchase.loads:
+        if spent.room_for(load.offered, load.charge) == 0:
+            return []
+        spent.charge(load.offered.pool.name, load.charge, 1)
     return [purchase]
 
 
@@ -443,8 +503,16 @@ def _buy(load: Load, purchase: Purchase, ledger: Ledger) -> None:
         purchase.left[number] -= count * times
 
 
-def _cheapest_holder(filler: Filler, offered_types: Sequence[OfferedType], load: Load) -> Load:
-    """The same pods on a cheaper type of the same pool that charges no limit more, where there is one."""
+def _cheapest_holder(
+    filler: Filler, offered_types: Sequence[OfferedType], load: Load, question: tuple[str, bytes]
+) -> Load:
+    """The same pods on a cheaper type of the same pool that charges no limit more, where there is one.
+
+    The `question` names the types; where none of them is, that is remembered of all nodes that are filled so.
+    """
+    is_asked = load.findings is not None and not filler.keeps_choice
+    if is_asked and load.findings is not None and question in load.findings:
+        return load
     numbers, counts = np.array(load.held, dtype=np.int64).reshape(-1, 2).T
     # A node that holds too few pods of some shape alone does not hold them all.
     able = np.all(filler.held_by(offered_types, numbers) >= counts, axis=1)
@@ -457,7 +525,9 @@ def _cheapest_holder(filler: Filler, offered_types: Sequence[OfferedType], load:
             continue
         if offered.capacity.shortfall(load.offered.capacity) and load.offered.pool.limits is not None:
             continue
-        held = filler.fill(offered, load.counts)
+        held = filler.fill(offered, load.counts) if filler.keeps_choice else filler.fill_alike(offered, load)
         if held is not None and held.held == load.held and held.offering.price_micro < load.offering.price_micro:
             return held
+    if is_asked and load.findings is not None:
+        load.findings[question] = None
     return load

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kerf.engine.buy.bound import remember
+from kerf.engine.buy.bound import is_about, remember
 from kerf.engine.buy.columngeneration import MOST_ROUNDS, NEAR, Column, Columns, Search, columns_of, most_kinds
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.limits import Ledger
@@ -24,6 +24,10 @@ from kerf.model.lowerbound import NANO
 _FEW_PODS = 20
 """Of fewer, and of pods that are all equal, full nodes are found as well without prices."""
 
+_TRUSTED = 1.05
+"""What nodes cost in parts says what pods cost at least only where it is that near to what is proven. Where it is not,
+the nodes that were found may be bad ones: of few pods of each shape, or of pods with several slices."""
+
 _MUCH_THE_SAME = 0.001
 """Relative: known columns are as good as when they were found as long as they are no farther from the bound."""
 
@@ -32,8 +36,8 @@ _MUCH_THE_SAME = 0.001
 class Priced:
     """A purchase; how many of its pods no type holds at all, and what the others cost at least, in micro-units.
 
-    Where prices have settled, at least is what they would cost if nodes could be bought in parts: that is nearer than a
-    proven bound, and no proof.
+    Where prices have settled near a proven bound, at least is what they would cost if nodes could be bought in parts:
+    that is nearer than the bound, and no proof.
     """
 
     purchase: Purchase
@@ -77,12 +81,16 @@ def priced(
     remaining = np.array(left, dtype=np.int64)
     for column, times in found.bought:
         asked = replace(
-            column, counts=_spread(column.counts, numbers, left), turns=_spread(column.turns, numbers, left)
+            column,
+            counts=_spread(column.counts, numbers, left),
+            turns=_spread(column.turns, numbers, left),
+            choices={int(numbers[at]): tuple(numbers[list(able)].tolist()) for at, able in column.choices.items()},
         )
         _buy(filler, asked, times, remaining, spent, purchase)
     purchase.left = remaining.tolist()
     homeless = sum(left) - int(relaxation.demand.sum())
-    return Priced(purchase, homeless, max(least_micro, found.parts_micro))
+    is_trusted = least_micro < found.parts_micro <= least_micro * _TRUSTED
+    return Priced(purchase, homeless, found.parts_micro if is_trusted else least_micro)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +121,7 @@ def _chosen(asked: _Question) -> tuple[float, Columns]:
     unsought = replace(asked, most_rounds=0)
     proof = warmth.proof(asked.tier)
     numbers = [asked.part.holding.shape_number(shape) for shape in asked.part.shapes]
-    if known and proof is not None and proof.is_about(numbers):
+    if known and proof is not None and is_about(proof, asked.part, asked.tier):
         worth = np.array(proof.worths(numbers, relaxation.demand.tolist()), dtype=np.float64) / NANO
         found = _columns(unsought, own, worth, known, enough)
         if found.bought:
@@ -200,7 +208,7 @@ def _buy(filler: Filler, column: Column, times: int, remaining: Amounts, spent: 
     """So many nodes, as full as what remains allows and as the node really holds."""
     offered = column.offered
     while times:
-        load = filled(filler, column, np.minimum(column.counts, remaining))
+        load = filled(filler, column, column.asking(remaining))
         if load is None:
             return
         room = spent.room_for(offered, load.charge)

@@ -194,9 +194,12 @@ class _Draft:
             if counts is None or len(names) < len(asked):
                 return none
         else:
-            pieces = tuple(piece for piece in asked if not isinstance(piece, str))
+            # In their own order, for which the last answers are kept.
+            pieces = tuple(sorted(piece for piece in asked if not isinstance(piece, str)))
             found = patterns(pieces, card.memory_mib, card.cores, card.slots)
-            sizes, of, counts, is_exact = found.sizes, found.of, found.counts, found.is_exact
+            number_of = dict(zip(pieces, found.of, strict=True))
+            of = tuple(number_of[piece] for piece in asked if not isinstance(piece, str))
+            sizes, counts, is_exact = found.sizes, found.counts, found.is_exact
         place = dict(zip(asked, of, strict=True))
         slices = np.zeros((self._shapes, len(sizes)), dtype=np.int64)
         for number, taking in self._takings.items():

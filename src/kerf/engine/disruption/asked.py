@@ -126,34 +126,34 @@ class Repacks:
     Such a search takes seconds where there are thousands of nodes, and where little has changed it finds nothing again.
     So `seldom_s` lie between two. The more nodes have other pods, the sooner the next is due; a fifth of that time lies
     between any two, and no more where prices or pools have changed, or budgets have opened. Of a large fleet some part
-    must have changed, or half an hour must have passed.
+    must have changed, or half an hour must have passed. A look while budgets let no node go is no search, and only that
+    fifth of the time follows it.
     """
 
     def __init__(self, seldom_s: float) -> None:
         self._seldom_s = seldom_s
         self._last: _Search | None = None
-        self.next_s = float("-inf")
+        self._looked_s = self.next_s = float("-inf")
 
     def are_due(self, snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Candidate]) -> bool:
         """Whether to search now; else `next_s` is when, if nothing changes. Cost: linear in nodes, once the shortest
         time has passed."""
         last, now_s = self._last, snapshot.taken_at_s
-        if last is None:
-            return True
-        self.next_s = last.at_s + self._seldom_s * _SHORTEST
-        if now_s < self.next_s:
-            return False
+        self.next_s = self._looked_s + self._seldom_s * _SHORTEST
+        if last is None or now_s < self.next_s:
+            return now_s >= self.next_s
         present = _Search.of(snapshot, market, candidates)
         if present is not None and not present.has_other_rules(last):
             self.next_s = last.at_s + self._wait_s(present.changed(last), len(snapshot.nodes))
         return now_s >= self.next_s
 
     def found_none(self, snapshot: ClusterSnapshot, market: Market, candidates: Sequence[Candidate]) -> None:
-        """Nothing was found in the snapshot. That is no search where budgets let no node go."""
+        """Nothing was found in the snapshot."""
         present = _Search.of(snapshot, market, candidates)
         if present is not None:
-            self._last = present
-            self.next_s = present.at_s + self._seldom_s
+            self._last, self._looked_s, self.next_s = present, present.at_s, present.at_s + self._seldom_s
+        elif any(each.is_quiet and each.pods for each in candidates):
+            self._looked_s = snapshot.taken_at_s
 
     def _wait_s(self, changed: int, nodes: int) -> float:
         wait_s = self._seldom_s * max(_SHORTEST, 1 - _SOONER * changed / max(1, nodes))

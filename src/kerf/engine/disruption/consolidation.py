@@ -38,10 +38,10 @@ def propose(world: World, candidates: Sequence[Candidate], asked: Asked | None =
         if asked is not None:
             asked.none_left()
         return
-    groups = WholeGroups.of(world.snapshot)
-    eligible = [each for each in eligible if groups.broken_by([each[0].node.name]) is None]
-    others, balance = Relocation(world), Balance(world)
+    groups, others, balance = WholeGroups.of(world.snapshot), Relocation(world), Balance(world)
+    # Whether there is room settles most, so it is asked first.
     eligible = [each for each in eligible if others.may_hold(each[0])]
+    eligible = [each for each in eligible if groups.broken_by([each[0].node.name]) is None]
     if asked is not None:
         now_s, version = world.snapshot.taken_at_s, world.snapshot.version
         due = {each.node.name for each in asked.due([each for each, _ in eligible], version, now_s)}

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kerf.engine.place.devices import asks_devices
 from kerf.engine.place.fit import Placed
-from kerf.engine.place.noderooms import NodeRoom
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room
 from kerf.engine.place.trial import Trial
@@ -30,7 +29,7 @@ class Course:
     """
 
     def __init__(self, trial: Trial, shape: Shape, pods: int = 0) -> None:
-        self._spots, self._shape, self._pods = trial.spots, shape, pods
+        self._spots, self._samples, self._shape, self._pods = trial.spots, trial.samples, shape, pods
         self._asked = tuple((name, amount) for name in (CPU, MEMORY) if (amount := shape.requests.get(name, 0)) > 0)
         self._steps: list[tuple[Offer, Room]] = []
         first = _Kept(self._offers(list(trial.rooms), trial.roomy(shape.requests)))
@@ -122,13 +121,8 @@ class Course:
     def _offers(self, rooms: Sequence[Room], roomy: Iterable[int]) -> Iterator[Offer]:
         """The first offer of each spot that makes one, in order."""
         made = (offer for index in roomy if (offer := self._offer(index, rooms[index])) is not None)
-        return iter(sorted(made)) if _has_preferences(self._shape, self._spots) else made
-
-
-def _has_preferences(shape: Shape, spots: Iterable[NodeRoom]) -> bool:
-    """Whether the scheduler's order can be another than that of the spots: it can where the pods need devices."""
-    targets = {spot.target.family.name: spot.target for spot in spots}
-    return any(asks_devices(shape, target) for target in targets.values())
+        # The scheduler's order can be another than that of the spots where the pods need devices.
+        return iter(sorted(made)) if any(asks_devices(self._shape, each) for each in self._samples) else made
 
 
 class _Kept:

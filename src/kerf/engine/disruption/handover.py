@@ -25,7 +25,7 @@ def handovers(world: World) -> Mapping[str, Handover]:
     Cost: one decision for all these pods.
     """
     snapshot = replace(world.snapshot, windows=(), windowed=(), cron_jobs=())
-    made = decide(world.of(snapshot), replace(world.options, with_bound=False))
+    made = decide(world.of(snapshot), replace(world.options, with_bound=False, with_cost=False))
     up = {each.name for each in snapshot.nodes if each.node is not None and each.is_initialized}
     homes = {each.pod.pod: each.node for each in made.placements}
     refused = {pod.key for refusal in made.refusals for pod in refusal.pods}

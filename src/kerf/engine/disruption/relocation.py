@@ -55,7 +55,7 @@ class Relocation:
         # A group that is not there, or makes no sense, needs no room.
         out = frozenset(pod.key for gang in gangs(snapshot) if gang.problem for pod in gang.pods)
         waiting = waiting_pods(staying, world.supply, self._trial, out)
-        _, pods = heeded(waiting.pods, staying)
+        _, pods = heeded(waiting.pods, waiting.of_each_mark, staying)
         # Those that run count as users of their volumes, also on nodes that take no others.
         self._volumes = world.volumes
         _, pods = mounted(pods, self._volumes, snapshot.leaving)

@@ -44,6 +44,8 @@ def too_many(
     A node counts as broken as soon as one of the `monitored` conditions is bad, or a card; not only once that has been
     tolerated for long enough. Else the first of many that break within minutes would go all the same.
     """
+    if not any(held.claim is not None and held.claim.is_true(CONDITION) for held in snapshot.nodes):
+        return ()
     nodes, broken, due = Counter[str](), Counter[str](), set[str]()
     for held in snapshot.nodes:
         if held.claim is not None and held.is_initialized and not held.is_deleting:

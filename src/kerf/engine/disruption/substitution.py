@@ -102,7 +102,7 @@ class Substitutes:
 
     def __init__(self, world: World, receives: Receives = may_receive) -> None:
         self._world, self._receives = world, receives
-        self._options = replace(world.options, with_bound=False)
+        self._options = replace(world.options, with_bound=False, with_cost=False)
 
     @cached_property
     def start_s(self) -> float:

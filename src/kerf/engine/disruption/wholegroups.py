@@ -58,9 +58,13 @@ class WholeGroups:
     def __init__(self, snapshot: ClusterSnapshot) -> None:
         self._snapshot = snapshot
         self._placed = dict[GroupKey, list[tuple[str, Pod]]]()
+        self._on = dict[str, tuple[GroupKey, ...]]()
         for held in snapshot.nodes:
-            for key, pod in _members(held):
+            members = _members(held)
+            for key, pod in members:
                 self._placed.setdefault(key, []).append((held.name, pod))
+            if members:
+                self._on[held.name] = tuple(sorted({key for key, _ in members}))
         self._found: dict[GroupKey, GroupHere | None] = {}
 
     @cached_property
@@ -95,9 +99,7 @@ class WholeGroups:
 
     def on(self, node: str) -> Sequence[GroupHere]:
         """Those on the node with members elsewhere, too, by name."""
-        held = self._snapshot.node(node)
-        keys = sorted({key for key, _ in _members(held)}) if held is not None else ()
-        return tuple(filter(None, map(self._group, keys)))
+        return tuple(filter(None, map(self._group, self._on.get(node, ()))))
 
     def broken_by(self, nodes: Collection[str]) -> GroupStays | None:
         """The first group, by name, that loses some members and not all when these nodes go; None for none."""
@@ -120,7 +122,7 @@ class WholeGroups:
         return tuple(sorted(nodes))
 
     def _first_broken(self, nodes: Collection[str]) -> GroupHere | None:
-        groups = {group.key: group for node in nodes for group in self.on(node)}
+        groups = {group.key: group for node in nodes if node in self._on for group in self.on(node)}
         return next((groups[key] for key in sorted(groups) if groups[key].is_broken_by(nodes)), None)
 
     def together(self, candidate: Candidate, known: Mapping[str, Candidate], allowance: Allowance) -> "OneStep":

@@ -648,6 +648,14 @@ def _(cause: causes.FilledOneByOne) -> str:
 
 
 @words.register
+def _(cause: causes.NotCompared) -> str:
+    return (
+        f"first-fit was not tried for {cause.pods:,} pods among {cause.types:,} types, which takes too long: it might "
+        "cost less (--strategy first-fit)"
+    )
+
+
+@words.register
 def _(cause: causes.NeverFilled) -> str:
     others = f" and {cause.others} like it" if cause.others else ""
     return f"no node is planned for pod {cause.pod}{others}: {cause.error}"

@@ -3,7 +3,6 @@
 All code that plans, explains or moves pods asks here, so all of them keep the same room.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from kerf.engine.decision import Refusal
@@ -19,7 +18,7 @@ from kerf.engine.supply.offered import Supply
 from kerf.model.causes import AwaitsRequest, Name
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.plan import Stage
-from kerf.model.pods import Pod, PodSpec, label_keys_of, without_daemons
+from kerf.model.pods import Pod, PodSpec, label_keys_of, samples
 from kerf.model.snapshot import ClusterSnapshot
 
 
@@ -28,7 +27,9 @@ def waiting_pods(snapshot: ClusterSnapshot, supply: Supply, trial: Trial, out: f
 
     Those that are left `out`, by `namespace/name`, are in none of them.
     """
-    pods = without_daemons(snapshot.pending)
+    pods = list(snapshot.pending)
+    if any(pod.is_daemon for pod in snapshot.pending_samples):
+        pods = [pod for pod in pods if not pod.is_daemon]
     pods = [pod for pod in pods if pod.key not in out] if out else pods
     grants = Grants(snapshot)
     # First, as `gangs` knows them: what they are granted must not depend on windows and runs.
@@ -37,14 +38,15 @@ def waiting_pods(snapshot: ClusterSnapshot, supply: Supply, trial: Trial, out: f
     awaiting = [pod for pod in pods if pod.key in awaited] if awaited else []
     pods = [pod for pod in pods if pod.key not in awaited] if awaited else pods
     windows = Windows(snapshot)
-    found = judged(pods, windows, Shares(trial, supply), snapshot.taken_at_s)
+    found = judged(pods, snapshot.pending_samples, windows, Shares(trial, supply), snapshot.taken_at_s)
     own: dict[str, list[Pod]] = {}
     for pod in (*snapshot.windowed, *found.pods) if windows.windows else ():
         for window in windows.of(pod):
             own.setdefault(window.name, []).append(pod)
-    found.opportunistic = _idle(found.pods, snapshot)
+    found.opportunistic = _idle(found, snapshot)
     if found.opportunistic:
         found.pods = [pod for pod in found.pods if not pod.is_opportunistic]
+    real = len(found.pods)
     found.pods += virtual_pods(windows, own, supply.families, grants)
     found.pods += prewarming_pods(snapshot, grants)
     # Last, as its pods: what a buffer keeps free takes nothing from what others ask for.
@@ -55,6 +57,7 @@ def waiting_pods(snapshot: ClusterSnapshot, supply: Supply, trial: Trial, out: f
     found.notes += [] if strategies is None else [strategies]
     found.pods += [pod for booking in booked for pod in booking.pods if pod.key not in out]
     found.pods += [pod for each in buffers for pod in each.pods]
+    found.of_each_mark += samples(found.pods[real:])
     found.held += (Refusal((unmade_buffer(each),), Stage.INVALID, each.problem) for each in buffers if each.problem)
     found.held += (Refusal(tuple(unmade(each)), Stage.INVALID, each.problem) for each in booked if each.problem)
     found.held += (Refusal(tuple(unmade(each)), Stage.HELD, each.limited) for each in booked if each.limited)
@@ -63,12 +66,14 @@ def waiting_pods(snapshot: ClusterSnapshot, supply: Supply, trial: Trial, out: f
     return found
 
 
-def _idle(pods: Sequence[Pod], snapshot: ClusterSnapshot) -> list[Pod]:
+def _idle(judged: Judged, snapshot: ClusterSnapshot) -> list[Pod]:
     """The opportunistic ones, on the pools that let them, without the gate that is ours."""
+    if OPPORTUNISTIC not in label_keys_of(judged.of_each_mark):
+        return []
     # Equal pods share a spec, and must share the changed one: shapes are compared by it.
     specs: dict[tuple[int, str], PodSpec] = {}
     found = []
-    for pod in [each for each in pods if OPPORTUNISTIC in each.labels] if OPPORTUNISTIC in label_keys_of(pods) else ():
+    for pod in judged.pods:
         if pod.is_opportunistic:
             key = id(pod.spec), pod.namespace
             if key not in specs:

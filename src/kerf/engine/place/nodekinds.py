@@ -9,6 +9,7 @@ from collections.abc import Hashable, Sequence, Set
 from dataclasses import fields
 from operator import attrgetter
 
+from kerf.engine.place.noderooms import NodeRoom
 from kerf.engine.place.target import Room, Target
 from kerf.model.constraints import HOSTNAME
 from kerf.model.gpu import DeviceState
@@ -23,28 +24,60 @@ _DECIDING = {Stage.TAINTS: _ADMISSION, Stage.REQUIREMENTS: _ADMISSION, Stage.RES
 _state = attrgetter(*(field.name for field in fields(DeviceState) if field.name != "id"))
 
 
+_ALIKE = "alike"
+"""What a node's findings have of it, as long as it has its room."""
+
+
+class _Alike:
+    """The parts of a kind. Nodes share one, so many snapshots need not compare what it is made of."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: tuple[Hashable, Hashable, Hashable]) -> None:
+        self.parts = parts
+
+
 class NodeKinds:
     """The kinds of some nodes, each worked out when it is first asked for and again once its room has changed."""
 
-    def __init__(self, targets: Sequence[Target]) -> None:
-        self._targets = targets
+    def __init__(self, spots: Sequence[NodeRoom]) -> None:
+        self._spots = spots
         self._known: dict[Hashable, int] = {}
-        self._held: list[tuple[Room, Kind] | None] = [None] * len(targets)
+        self._alike: dict[Hashable, _Alike] = {}
+        self._kinds: dict[_Alike, Kind] = {}
+        self._held: list[tuple[Room, Kind] | None] = [None] * len(spots)
 
     def copy(self) -> "NodeKinds":
         """The same; neither changes with the other. Linear in the nodes."""
-        other = NodeKinds(self._targets)
+        other = NodeKinds(self._spots)
         other._known, other._held = dict(self._known), list(self._held)
+        other._alike, other._kinds = dict(self._alike), dict(self._kinds)
         return other
 
     def of(self, index: int, room: Room) -> Kind:
         """The kind of a node with such a room."""
         held = self._held[index]
         if held is None or held[0] is not room:
-            target = self._targets[index]
-            numbers = map(self._number, (_admission(target, room), _resources(target, room), _cards(target, room)))
-            held = self._held[index] = room, (next(numbers), next(numbers), next(numbers))
+            alike = self._alike_at(index, room)
+            kind = self._kinds.get(alike)
+            if kind is None:
+                first, second, third = alike.parts
+                kind = self._kinds[alike] = self._number(first), self._number(second), self._number(third)
+            held = self._held[index] = room, kind
         return held[1]
+
+    def _alike_at(self, index: int, room: Room) -> _Alike:
+        spot = self._spots[index]
+        target, findings = spot.target, spot.cluster_node.findings
+        (of, had), known = findings.get(_ALIKE, ((None, None), None))
+        if known is not None and of is target and had is room:
+            found: _Alike = known
+            return found
+        parts = _admission(target, room), _resources(target, room), _cards(target, room)
+        alike = self._alike.setdefault(parts, _Alike(parts))
+        if room is spot.room:
+            findings[_ALIKE] = (target, room), alike
+        return alike
 
     def numbers(self, rooms: Sequence[Room]) -> list[int]:
         """By node, a number that is equal for nodes of one kind. Linear in the nodes."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from kerf.model.large import Large
 from kerf.model.placeholders import VIRTUAL, Keeper
-from kerf.model.pods import Container, Pod, PodSpec
+from kerf.model.pods import Container, Pod, PodSpec, marked
 from kerf.model.quantities import CPU, MEMORY, Resources
 from kerf.model.snapshot import ClusterSnapshot
 
@@ -225,7 +225,7 @@ class Kinds:
     def usual_of(self, pod: Pod, spec: PodSpec) -> tuple[int, str, bool, bool] | None:
         """What most pods of a burst differ by alone: those for which it is equal are of one kind, as long as all their
         specs are kept. None where it does not tell the kind."""
-        if pod.annotations or pod.invalid is not None or self._read.labels:
+        if pod.annotations or pod.invalid is not None or not self._read.labels.isdisjoint(pod.labels):
             return None
         return id(spec), pod.namespace, not pod.uid, pod.initialised
 
@@ -280,15 +280,13 @@ def _unsized(containers: Iterable[Container]) -> tuple[Container, ...]:
 def group(pods: Iterable[Pod], read: Readings = NOTHING_READ) -> tuple[Shape, ...]:
     """Shapes of `pods`, in the queue order of their first pods. Linear in the pods."""
     kinds, members = Kinds(read), dict[Hashable, list[Pod]]()
-    usual: dict[Hashable, list[Pod]] = {}
-    for pod in pods:
-        mark = kinds.usual_of(pod, pod.spec)
-        equal = usual.get(mark) if mark is not None else None
-        if equal is None:
-            equal = members.setdefault(kinds.of(pod), [])
-            if mark is not None:
-                usual[mark] = equal
-        equal.append(pod)
+    for held in marked(pods):
+        if kinds.usual_of(held[0], held[0].spec) is not None:
+            # Pods of one mark have nothing else by which kinds differ.
+            members.setdefault(kinds.of(held[0]), []).extend(held)
+            continue
+        for pod in held:
+            members.setdefault(kinds.of(pod), []).append(pod)
     shapes = [Shape(tuple(sorted(equal, key=queue_order))) for equal in members.values()]
     return tuple(sorted(shapes, key=lambda shape: queue_order(shape.pod)))
 

@@ -74,13 +74,13 @@ class Trial:
         self._daemons = snapshot.daemon_sets_as_running
         self.ledger = ledger_of(self.spots, snapshot, lasting)
         self._journal: list[tuple[int, Room | None, int]] = []
-        self._kinds = NodeKinds([spot.target for spot in self.spots])
+        self._kinds = NodeKinds(self.spots)
         self._of_kind: tuple[npt.NDArray[np.int64], list[int]] | None = None
         by_name = sorted(range(len(self.spots)), key=[spot.shown for spot in self.spots].__getitem__)
         self._ranks = {index: rank for rank, index in enumerate(by_name)}
         self._by_rank = np.array(by_name, dtype=np.int64)
-        self._samples = tuple({spot.target.family.name: spot.target for spot in self.spots}.values())
-        self._families = tuple(target.family for target in self._samples)
+        self.samples = tuple({spot.target.family.name: spot.target for spot in self.spots}.values())
+        self._families = tuple(target.family for target in self.samples)
 
     def mark(self) -> int:
         """A point to return to."""
@@ -338,7 +338,7 @@ class Trial:
 
     def has_preferences(self, shape: Shape) -> bool:
         """Whether the scheduler's order can be another than that of the nodes: it can where the pods need devices."""
-        return any(asks_devices(shape, target) for target in self._samples)
+        return any(asks_devices(shape, target) for target in self.samples)
 
     def roomy(self, requests: Resources) -> Sequence[int]:
         """The nodes that have cpu and memory for these, found for all at once: most are full."""
@@ -360,7 +360,7 @@ class Trial:
         other = object.__new__(Trial)
         other.spots, other.rooms, other._free, other._journal = self.spots, list(self.rooms), self._free.copy(), []
         other._kinds, other._of_kind, other._by_rank = self._kinds.copy(), None, self._by_rank
-        other._ranks, other._families, other._samples = self._ranks, self._families, self._samples
+        other._ranks, other._families, other.samples = self._ranks, self._families, self.samples
         other._daemons, other.ledger = self._daemons, ledger
         return other
 

@@ -7,7 +7,7 @@ they may come after it. Pods of a later turn must be kept off until all of the e
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 from kerf.engine.place.devices import demand_of, only, reopened
 from kerf.engine.place.shapes import Kinds, Shape
@@ -43,23 +43,26 @@ def turns(
     """
     kinds = Kinds()
     planned = [_Planned(pod, plan[pod.key], (kinds.of(pod), plan[pod.key])) for pod in pods]
-    found = [list(_Order(family, tuple(devices), node).turns(group)) for group in _apart(planned)]
+    groups = ([planned[at] for at in numbers] for numbers in apart([each.cards for each in planned]))
+    found = [list(_Order(family, tuple(devices), node).turns(group)) for group in groups]
     # What shares no card goes side by side.
     merged = (tuple(each.pod for turn in side if turn for each in turn) for side in zip_longest(*found))
     place = {pod.key: number for number, pod in enumerate(pods)}
     return tuple(tuple(sorted(turn, key=lambda pod: place[pod.key])) for turn in merged)
 
 
-def _apart(planned: Sequence[_Planned]) -> list[list[_Planned]]:
-    """The pods in groups that share no card, each in the order of the plan."""
-    groups: list[tuple[set[int], list[_Planned]]] = []
-    for each in planned:
-        touched = [group for group in groups if group[0] & each.cards]
-        cards = each.cards.union(*(group[0] for group in touched))
+def apart(cards: Sequence[frozenset[int]]) -> list[list[int]]:
+    """Numbers of pods with these cards, in groups that share no card, each in their order."""
+    groups: list[tuple[set[int], list[int]]] = []
+    for number, own in enumerate(cards):
+        touched = [group for group in groups if not group[0].isdisjoint(own)]
+        if len(touched) == 1:
+            touched[0][0].update(own)
+            touched[0][1].append(number)
+            continue
         groups = [group for group in groups if group not in touched]
-        groups.append((set(cards), [other for group in touched for other in group[1]] + [each]))
-    place = {id(each): number for number, each in enumerate(planned)}
-    return [sorted(group, key=lambda each: place[id(each)]) for _, group in groups]
+        groups.append((set(own).union(*(group[0] for group in touched)), [*chain(*(g[1] for g in touched)), number]))
+    return [sorted(numbers) for _, numbers in groups]
 
 
 class _Order:

@@ -112,6 +112,8 @@ class Holding:
         self._alone: dict[tuple[int, Resources, int], Amounts] = {}
         self._partial: set[tuple[int, Resources, int]] = set()
         """The keys of `_alone` of which some row may not have been asked about."""
+        self._most: dict[tuple[int, Resources], tuple[int, Amounts]] = {}
+        """By kind and amounts, what types hold of so many pods; it answers for fewer, too."""
         self._quotients: dict[Resources, Amounts] = {}
         self._asks: dict[tuple[int, str, int], bool] = {}
         self.kept: dict[Hashable, object] = {}
@@ -119,8 +121,12 @@ class Holding:
         self._names = np.zeros(0, dtype=np.int64)
         self.splits: Any = None
         """What the last question for price splits was, and the answer."""
-        self.fills: dict[Hashable, Any] = {}
+        self.fills: dict[tuple[int, Hashable, Hashable], Any] = {}
         """Nodes that were filled, by row and by pods in their order, where the holding is carried on."""
+        self._older_fills: Mapping[tuple[int, Hashable, Hashable], Any] = {}
+        """Those of earlier decisions that were not asked for again: they are forgotten when there are as many new."""
+        self.findings: dict[tuple[int, Hashable], dict[Hashable, Any]] = {}
+        """What was found of such nodes, by row and by the pods that they hold in the order in which they came."""
         self.turns: dict[Hashable, Any] = {}
         """Turns in which pods must come to cards."""
         self.takings: dict[Hashable, Any] = {}
@@ -157,8 +163,8 @@ class Holding:
     def carried(self, offered_types: Sequence[OfferedType]) -> "Holding":
         """The same for the next decision, on the types of its supply, without counts of pods.
 
-        What types say is carried on where they are the same types, so the two do not hold each other. Of cards and of
-        filled nodes nothing is, once that is much.
+        What types say is carried on where they are the same types, so the two do not hold each other. Of cards nothing
+        is, once that is much, and of filled nodes those that were asked for lately.
         """
         found = Holding()
         found._says_of_kinds(self)
@@ -169,16 +175,29 @@ class Holding:
         if len(self.types) >= count and all(map(operator.is_, self.types, found.types)):
             found._offered = {name: amounts[:count] for name, amounts in self._offered.items()}
             found._capacities = {name: amounts[:count] for name, amounts in self._capacities.items()}
+            found._most = {asked: (most, counts[:count]) for asked, (most, counts) in self._most.items()}
             found._quotients = {requests: counts[:count] for requests, counts in self._quotients.items()}
             found._admits = {asked: answers[:count].copy() for asked, answers in self._admits.items()}
-            if len(self.fills) <= _MOST_NODES:
-                found.fills = self.fills
+            # Rows beyond are of types that a window's taint made, and of others then; so these are no shared dicts.
+            found.fills = {asked: made for asked, made in self.fills.items() if asked[0] < count}
+            found.findings = {same: known for same, known in self.findings.items() if same[0] < count}
+            found._older_fills = self._older_fills
+            if len(found.fills) > _MOST_NODES // 2:
+                found.fills, found.findings, found._older_fills = {}, {}, found.fills
         return found
 
     @property
     def is_full(self) -> bool:
         """Whether so many kinds of pods are known that the next decision should begin from nothing."""
         return max(len(self._shapes), len(self._quotients), self._kinds.size) > _MOST_KINDS
+
+    def filled(self, asked: tuple[int, Hashable, Hashable]) -> tuple[Any] | None:
+        """What is known of `fills`, also of earlier decisions; None where nothing is."""
+        if asked not in self.fills:
+            if asked not in self._older_fills:
+                return None
+            self.fills[asked] = self._older_fills[asked]
+        return (self.fills[asked],)
 
     def know(self, offered_types: Iterable[OfferedType]) -> None:
         """Give types their rows at once: one by one the answers that are known grow row by row."""
@@ -262,6 +281,10 @@ class Holding:
         key = (kind, shape.requests, len(shape))
         known = self._alone.get(key)
         if known is None or len(known) < len(self.types):
+            most, counts = self._most.get(key[:2], (0, None))
+            if counts is not None and most >= len(shape) and len(counts) == len(self.types):
+                known = self._alone[key] = np.minimum(counts, len(shape))
+                return known
             there = None if self._before is None else self._before._alone.get(key)
             known = self._grown(known, there, np.full(len(self.types), _UNKNOWN, dtype=np.int64), _UNKNOWN)
             self._alone[key] = known
@@ -272,6 +295,10 @@ class Holding:
             known[new] = self._count(shape, kind, new)
             if rows is None:
                 self._partial.discard(key)
+                # Where no type is full, it has room for no more of any number.
+                most = len(shape) if known.max(initial=0) >= len(shape) else _MOST
+                if most >= self._most.get(key[:2], (0, known))[0]:
+                    self._most[key[:2]] = most, known
         return known
 
     def lacking(self, shape: Shape) -> Bools:

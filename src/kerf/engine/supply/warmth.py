@@ -58,18 +58,15 @@ class KeptProof(Large):
     whole: tuple[WholeType, ...]
     ignored: tuple[Ignored, ...]
 
-    def is_about(self, numbers: Iterable[int]) -> bool:
-        """Whether it says something of all of these shapes."""
-        return all(number in self.worth for number in numbers)
-
     def worths(self, numbers: Iterable[int], pods: Iterable[int]) -> list[int]:
         """What each of so many pods of the shapes is worth, in nano-units.
 
-        More pods than `most` are together worth what so many are: a node of some of them is then worth no more.
+        More pods than `most` are together worth what so many are: a node of some of them is then worth no more. Pods of
+        which it says nothing are worth nothing: that proves less, and holds.
         """
         found = []
         for number, count in zip(numbers, pods, strict=True):
-            worth, most = self.worth[number], self.most.get(number, count)
+            worth, most = self.worth.get(number, 0), self.most.get(number, count)
             found.append(worth * most // count if most < count else worth)
         return found
 

@@ -6,6 +6,7 @@ which segment is an init container's; HAMi takes the first ones for that, and so
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from kerf.errors import DecodeError
 from kerf.model.gpu import DeviceState
@@ -84,19 +85,32 @@ def with_occupants(devices: Sequence[DeviceState], occupants: Iterable[Occupant]
         record is None and occupant.demand is not None for record, occupant in zip(records, there, strict=True)
     ):
         return _one_by_one(devices, there)
-    positions = {device.id: position for position, device in enumerate(devices)}
+    ids = tuple(device.id for device in devices)
     sums: dict[int, _Use] = {}
     for occupant, record in zip(there, records, strict=True):
-        segments, pod = _placed(record or (), positions), occupant.pod
-        if any(share.placement is not None for share in _shares(segments)):
+        pod = occupant.pod
+        uses = _uses(record or (), ids, len(pod.spec.init_containers), pod.initialised)
+        if uses is None:
             return _one_by_one(devices, there)
-        for position, use in held(segments, len(pod.spec.init_containers), init_done=pod.initialised).items():
+        for position, use in uses:
             memory, cores, slots = sums.get(position, (0, 0, 0))
             sums[position] = memory + use[0], cores + use[1], slots + use[2]
     summed = list(devices)
     for position, use in sums.items():
         summed[position] = summed[position].taking(*use)
     return tuple(summed)
+
+
+# Remembered, because the pods of a node are looked at again whenever one of them comes or goes.
+@lru_cache(maxsize=16384)
+def _uses(
+    record: tuple[tuple[RecordedShare, ...], ...], ids: tuple[str, ...], init_count: int, init_done: bool
+) -> tuple[tuple[int, _Use], ...] | None:
+    """By position of a card what a pod with this record holds; None where it has MIG instances."""
+    segments = _placed(record, {each: position for position, each in enumerate(ids)})
+    if any(share.placement is not None for share in _shares(segments)):
+        return None
+    return tuple(held(segments, init_count, init_done=init_done).items())
 
 
 def _one_by_one(devices: Sequence[DeviceState], occupants: Iterable[Occupant]) -> tuple[DeviceState, ...]:

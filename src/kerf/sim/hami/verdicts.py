@@ -43,13 +43,12 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A node and the pods that hold cards of it, what they hold, and what was answered to pods that ask alike."""
+    """A node and the pods that hold cards of it, and what they hold."""
 
     node: Node
     family: Hami
     holders: Sequence[Pod]
     devices: tuple[DeviceState, ...] | None
-    answers: dict[PodDemand, Fit | Shortage] = field(default_factory=dict)
 
 
 class Occupancies:
@@ -57,6 +56,15 @@ class Occupancies:
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
+        self._answers: dict[PodDemand, _Answers] = {}
+
+    def answers(self, demand: PodDemand) -> "_Answers":
+        """What was answered to pods that ask so much, by node name; each with the node as it was known then."""
+        if demand not in self._answers:
+            if len(self._answers) >= _MOST_DEMANDS:
+                self._answers.clear()
+            self._answers[demand] = {}
+        return self._answers[demand]
 
     def of(self, family: Hami, node: Node, holders: Sequence[Pod]) -> _Known:
         """What is known of the node, with these pods on it."""
@@ -68,9 +76,18 @@ class Occupancies:
     def forget(self, name: str) -> None:
         """The node is gone."""
         self._known.pop(name, None)
+        for answers in self._answers.values():
+            answers.pop(name, None)
+
+
+_Answers = dict[str, tuple[_Known, Fit | Shortage]]
+_MOST_DEMANDS = 256
+"""So many kinds of demands are known; then all are let go."""
 
 
 def _differ(some: Sequence[Pod], others: Sequence[Pod]) -> bool:
+    if some is others:
+        return False
     return len(some) != len(others) or any(one is not other for one, other in zip(some, others, strict=True))
 
 
@@ -111,19 +128,24 @@ def filter_nodes(
         return Verdict(reasons={node.name: text for node in nodes}, error=text)
     demand = PodDemand(family.name, containers, options)
     known = known or Occupancies()
+    answers = known.answers(demand)
     fits: dict[str, Fit] = {}
     reasons: dict[str, str] = {}
     for node in nodes:
-        others = [holder for holder in holders.get(node.name, ()) if holder.key != pod.key]
+        others = holders.get(node.name, ())
+        if any(holder.key == pod.key for holder in others):
+            others = [holder for holder in others if holder.key != pod.key]
         of_node = known.of(family, node, others)
         if of_node.devices is None:
             reasons[node.name] = UNREGISTERED
             continue
-        answer = of_node.answers.get(demand) if not quotas else None
-        if answer is None:
+        before = answers.get(node.name) if not quotas else None
+        if before is not None and before[0] is of_node:
+            answer = before[1]
+        else:
             answer = family.decide(of_node.devices, demand, pod, node, quotas)
             if not quotas:
-                of_node.answers[demand] = answer
+                answers[node.name] = of_node, answer
         if isinstance(answer, Fit):
             fits[node.name] = answer
         else:

@@ -30,6 +30,13 @@ class NodePods:
     used: Resources = NOTHING
     counted: Resources = NOTHING
     changes: int = 0
+    _listed: tuple[Pod, ...] | None = None
+
+    def listed(self) -> tuple[Pod, ...]:
+        """The pods; the same tuple until one of them changes."""
+        if self._listed is None:
+            self._listed = tuple(self.pods.values())
+        return self._listed
 
     @property
     def labels(self) -> Labels:
@@ -39,6 +46,7 @@ class NodePods:
     def put(self, pod: Pod) -> None:
         """Count a pod, in place of its earlier form."""
         held = self.pods.get(pod.key)
+        self._listed = None
         if held is not None and held.spec is pod.spec:
             # Only its state has changed, as that of every pod does several times.
             self.pods[pod.key] = pod
@@ -54,6 +62,7 @@ class NodePods:
         held = self.pods.pop(key, None)
         if held is not None:
             self.changes += 1
+            self._listed = None
             self.used = self.used - held.spec.requests
             self.counted = self.counted - counted(held)
 

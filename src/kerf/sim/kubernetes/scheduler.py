@@ -260,11 +260,11 @@ class Scheduler:
         return promised
 
     def _ask_hami(self, pod: Pod, nodes: Sequence[Node]) -> hami.Verdict:
-        holders = {node.name: list(self._rooms.by_name[node.name].pods.values()) for node in nodes}
+        holders = {node.name: self._rooms.by_name[node.name].listed() for node in nodes}
         for other in self._booked:
             booked = other.annotations[NODE]
             if booked in holders:
-                holders[booked].append(other)
+                holders[booked] = (*holders[booked], other)
         quotas = [q for raw in self._api.list("ResourceQuota") if isinstance(q := decoded(raw), ResourceQuota)]
         family = family_of(self._api)
         return hami.filter_nodes(family, pod, nodes, holders, quotas, self._clock.now_s(), self._occupancies)

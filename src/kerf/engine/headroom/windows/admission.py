@@ -19,7 +19,7 @@ from kerf.model.causes import Cause
 from kerf.model.gpu import DeviceState, Slice
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.plan import Admission, Misfit
-from kerf.model.pods import Pod, PodDemand, label_keys_of, specs_of
+from kerf.model.pods import Pod, PodDemand, label_keys_of, samples
 from kerf.model.windows import OPEN, PER_NAMESPACE, WHOLE_CARD, WINDOW_GATE, WINDOW_LABEL, CapacityWindow
 
 GATES = (WINDOW_GATE, OPPORTUNISTIC)
@@ -33,7 +33,7 @@ class Judged:
     """What became of the pods of a snapshot: those to plan for, those that are held, and by whom each was let in.
 
     `opportunistic` are those for which nothing is bought, `notes` what is granted less room than it asks
-    for, or none.
+    for, or none. `of_each_mark` has a pod of each mark (`Pod.mark`) that those to plan for have.
     """
 
     pods: list[Pod] = field(default_factory=list)
@@ -41,18 +41,20 @@ class Judged:
     passed: dict[str, tuple[CapacityWindow, Turn]] = field(default_factory=dict)
     opportunistic: list[Pod] = field(default_factory=list)
     notes: list[Cause] = field(default_factory=list)
+    of_each_mark: list[Pod] = field(default_factory=list)
 
 
-def judged(pods: Iterable[Pod], windows: Windows, shares: "Shares", now_s: float) -> Judged:
+def judged(pods: list[Pod], of_each_mark: list[Pod], windows: Windows, shares: "Shares", now_s: float) -> Judged:
     """Held pods are asked in the order of the queue; of pods that are not held only the order changes.
+
+    `of_each_mark` are `samples` of them, or of more pods.
 
     A window's quota binds its pods also where they came without its gate: a user may create one so.
     """
     found, waiting = Judged(), []
     if not windows.windows:
-        pods = list(pods)
         # Most have neither gate nor label, and often none of them has.
-        is_marked = WINDOW_LABEL in label_keys_of(pods) or any(s.scheduling_gates for s in specs_of(pods).values())
+        is_marked = WINDOW_LABEL in label_keys_of(of_each_mark) or any(p.spec.scheduling_gates for p in of_each_mark)
         held = [pod for pod in pods if is_held(pod)] if is_marked else []
         found.pods = [pod for pod in pods if not is_held(pod)] if held else pods
         pods = held
@@ -74,6 +76,7 @@ def judged(pods: Iterable[Pod], windows: Windows, shares: "Shares", now_s: float
             continue
         found.passed[pod.key] = (window, windows.turns[window.name])
         found.pods.append(pod)
+    found.of_each_mark = samples(found.pods) if windows.windows else list(of_each_mark)
     return found
 
 
