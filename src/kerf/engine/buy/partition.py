@@ -1,7 +1,7 @@
 """The cheapest nodes for few pods, exactly: every way to part them among nodes.
 
 Full nodes alone are not enough: where pods share a card or a node's memory, the first node must sometimes leave out a
-pod that would fit, so that the others fit together.
+pod that would fit, for the others to fit together.
 """
 
 import operator
