@@ -22,7 +22,8 @@ _PLACES, _SLOTS = "places of shape ", "card slots"
 class PodRow:
     """One pod: what it asks of a node in all, and of how many cards what part of each (memory and cores in percent).
 
-    `models` are those of the cards that it may have, any where there are none; a bound takes no notice of them.
+    With `mib` it asks for so much memory of each card instead. `models` are those of the cards that it may have, any
+    where there are none; a bound takes no notice of them.
     """
 
     key: str
@@ -31,6 +32,11 @@ class PodRow:
     percent: int = _WHOLE
     cores: int = 0
     models: frozenset[str] = frozenset()
+    mib: int = 0
+
+    def memory_mib(self, card_mib: int) -> int:
+        """What it takes of a card that has so much memory."""
+        return self.mib or card_mib * self.percent // _WHOLE
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,7 @@ class _Check:
         alike: dict[tuple[object, ...], list[PodRow]] = defaultdict(list)
         for pod in pods:
             if pod.key in planned:
-                alike[*sorted(pod.amounts.items()), pod.cards, pod.percent, pod.cores].append(pod)
+                alike[*sorted(pod.amounts.items()), pod.cards, pod.percent, pod.mib, pod.cores].append(pod)
         if sum(map(len, alike.values())) != len(planned):
             raise UnprovenError("the plan has pods that are not in the input")
         self._groups = list(alike.values())
@@ -116,11 +122,11 @@ class _Check:
                 raise UnprovenError(f"a node of {kind.name} holds pods that are worth more than it")
         total = sum((least[number] * len(group) for number, group in enumerate(self._groups)), Fraction(0))
         step = math.gcd(*(each.price_micro for each in self._types))
-        node = max(min(k.price_micro for k in self._types if _places(k, group[0])) for group in self._groups)
+        node = max(min(k.price_micro for k in self._types if places(k, group[0])) for group in self._groups)
         return max(node, math.ceil(total * _MICRO / (_NANO * step)) * step if step else 0)
 
     def _taken(self, kind: TypeRow) -> list[int]:
-        return [number for number, group in enumerate(self._groups) if _places(kind, group[0])]
+        return [number for number, group in enumerate(self._groups) if places(kind, group[0])]
 
     def _fullest(self, kind: TypeRow, worth: Mapping[int, Fraction]) -> Fraction:
         """The most that pods on one node of the type, which has one card or none, are worth: shape by shape.
@@ -134,7 +140,7 @@ class _Check:
         held = {start: Fraction(0)}
         for number in self._taken(kind):
             pod, most = self._groups[number][0], len(self._groups[number])
-            card = (kind.card_mib * pod.percent // 100, pod.cores, 1) if pod.cards else (0, 0, 0)
+            card = (pod.memory_mib(kind.card_mib), pod.cores, 1) if pod.cards else (0, 0, 0)
             need = (*(pod.amounts.get(name, 0) for name in names), *card)
             for left, value in list(held.items()):
                 for _ in range(most):
@@ -161,7 +167,7 @@ class _Check:
         """What one pod asks at the entry's prices, scaled to what the type is sold for."""
         need = prices.card * kind.cards + sum(u * self._has(kind, name) for name, u in prices.unit.items())
         pod = self._groups[number][0]
-        value = pod.cards * Fraction(prices.of_slice(kind.card_mib * pod.percent // 100, pod.cores))
+        value = pod.cards * Fraction(prices.of_slice(pod.memory_mib(kind.card_mib), pod.cores))
         value += sum(u * self._asked(number, name) for name, u in prices.unit.items())
         return value * kind.price_micro * (_NANO // _MICRO) / need if need else Fraction(0)
 
@@ -188,7 +194,7 @@ class _Check:
         """How much of a resource a node of the type has; 0 for one that is not counted here."""
         if name.startswith(_PLACES):
             group = self._groups[self._order[int(name.removeprefix(_PLACES))]]
-            return min(len(group), _places(kind, group[0]))
+            return min(len(group), places(kind, group[0]))
         return kind.cards * kind.slots if name == _SLOTS else kind.amounts.get(name, 0)
 
     def _asked(self, number: int, name: str) -> int:
@@ -203,11 +209,13 @@ def _nano(value: float) -> int:
     return round(value * _NANO)
 
 
-def _places(kind: TypeRow, pod: PodRow) -> int:
-    """How many such pods a node holds at most."""
+def places(kind: TypeRow, pod: PodRow) -> int:
+    """How many such pods a node holds at most; slices of one pod lie on different cards."""
+    if pod.cards > kind.cards:
+        return 0
     found = [kind.amounts.get(name, 0) // amount for name, amount in pod.amounts.items() if amount]
     if pod.cards:
-        memory = kind.card_mib * pod.percent // 100
+        memory = pod.memory_mib(kind.card_mib)
         fit = [kind.slots, *(kind.card_mib // m for m in (memory,) if m), *(_CORES // c for c in (pod.cores,) if c)]
         found.append(min(fit) * kind.cards // pod.cards)
     return min(found)

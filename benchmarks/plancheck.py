@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.boundcheck import PodRow, TypeRow
 
-_CORES, _WHOLE = 100, 100
+_CORES = 100
 _Json = Mapping[str, Any]
 
 
@@ -59,7 +59,7 @@ def _check(launch: _Json, pods: list[PodRow], kind: TypeRow) -> None:
     for pod in pods:
         if pod.models and kind.model not in pod.models:
             raise WrongPlanError(f"{name}: expected a card of {sorted(pod.models)} for {pod.key}, got {kind.model}")
-        least = kind.card_mib * pod.percent // _WHOLE
+        least = pod.memory_mib(kind.card_mib)
         if len(slices[pod.key]) != pod.cards or any(each < least for each in slices[pod.key]):
             raise WrongPlanError(
                 f"{name}: expected {pod.cards} slices of {least} MiB for {pod.key}, got {slices[pod.key]}"

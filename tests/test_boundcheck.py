@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import bench_openb
-from benchmarks.boundcheck import PodRow, TypeRow, UnprovenError, fullest, proved
+from benchmarks.boundcheck import PodRow, TypeRow, UnprovenError, fullest, places, proved
 from kerf.cli.plan.json import plan_object
 from kerf.engine.explain.plan import plan
 from tests.examples import examples
@@ -120,3 +120,19 @@ def test_pods_that_are_not_in_the_input_are_refused() -> None:
 def test_the_fullest_card_is_the_one_that_is_worth_most(slices: list[tuple[int, int, int]], worth: int) -> None:
     """Of 10,000 MiB, 100 cores and 10 slots."""
     assert worth == fullest(slices, 10_000, 10)
+
+
+@pytest.mark.parametrize("cards, slots, pods", [(2, 10, 0), (1, 10, 3), (1, 2, 2)])
+@pytest.mark.parametrize("percent, mib", [(30, 0), (100, 3_000)])
+def test_slices_of_one_pod_lie_on_different_cards(cards: int, slots: int, pods: int, percent: int, mib: int) -> None:
+    """So one card holds no pod that asks for slices of two, whatever room it has."""
+    pod = PodRow("p", {"pods": 1}, cards, percent, mib=mib)
+
+    assert pods == places(TypeRow("t", {"pods": 9}, 1, 1, 10_000, slots=slots), pod)
+
+
+def test_pods_with_slices_of_all_cards_are_as_many_as_one_card_holds() -> None:
+    """Two cards with three slices each hold three pods that ask for a slice of both, and one of three cards four."""
+    pod = PodRow("p", {}, 2, percent=30)
+
+    assert [3, 4] == [places(TypeRow("t", {}, 1, cards, 10_000), pod) for cards in (2, 3)]

@@ -1,6 +1,7 @@
 """KWOK's generic types, and catalogue files of that shape, good and bad."""
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -105,6 +106,40 @@ def test_type_without_offering_is_left_out() -> None:
     assert ((), ("rack.json: rack-a has no offering and is left out",)) == (market.types, market.notes)
 
 
+@pytest.mark.parametrize(
+    "price, got", [(None, "<nothing>"), (-1, "-1"), (-0.25, "-0.25"), (math.nan, "nan"), (math.inf, "inf")]
+)
+def test_an_offering_whose_price_is_none_is_left_out(price: float | None, got: str) -> None:
+    """One such offering takes no plan away: the others stay, and a note names type, capacity type and zone."""
+    market = kwok.decode(json.dumps([entry(offerings=[offering(Price=price), offering()])]), "rack.json")
+
+    assert [500_000] == [offer.price_micro for offer in market.types[0].offerings]
+    assert (f"rack.json: rack-a, on-demand in z1, has no price (got {got}) and is left out",) == market.notes
+
+
+def test_an_offering_without_a_price_is_left_out() -> None:
+    """And its type, if no other is left."""
+    bare = {key: value for key, value in offering().items() if key != "Price"}
+
+    market = kwok.decode(json.dumps([entry(offerings=[bare])]), "rack.json")
+
+    assert () == market.types
+    assert (
+        "rack.json: rack-a, on-demand in z1, has no price (got <nothing>) and is left out",
+        "rack.json: rack-a has no offering and is left out",
+    ) == market.notes
+
+
+def test_of_many_offerings_without_a_price_the_first_are_named() -> None:
+    """A whole file without prices is said in a few lines."""
+    entries = [entry(name=f"t{number:02}", offerings=[offering(), offering(Price=None)]) for number in range(12)]
+
+    *first, last = kwok.decode(json.dumps(entries), "rack.json").notes
+
+    assert 4 == len(first)
+    assert "rack.json: 8 offerings more have no price and are left out" == last
+
+
 def test_price_is_exact() -> None:
     """Money is taken from the digits of the file: 0.1234565 is 123457 millionths."""
     assert (
@@ -135,8 +170,8 @@ CARD = {"model": "T4", "memoryMiB": 15360}
         ({"resources": {}}, "resources.cpu: expected a quantity, got <nothing>"),
         ({"offerings": {}}, "offerings: expected a list, got <an object>"),
         (
-            {"offerings": [offering(Price=-1)]},
-            "offerings[0].price: expected a price per hour from 0 to 1000000000, got -1",
+            {"offerings": [offering(Price=10**9 + 1)]},
+            "offerings[0].price: expected a price per hour from 0 to 1000000000, got 1000000001",
         ),
         ({"offerings": [offering(Available=1)]}, "offerings[0].available: expected true or false, got 1"),
         (

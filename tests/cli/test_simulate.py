@@ -125,6 +125,27 @@ def test_a_trace_needs_no_scenario(tmp_path: Path) -> None:
     assert [] == report["timeline"]
 
 
+def test_the_bound_of_a_short_replay_is_taken_more_often(tmp_path: Path) -> None:
+    """Two hundred times, at most once a minute and at least once an hour; --bound-every says another interval."""
+    trace = traced(tmp_path, "a,1000,1024,1,500,0,9000,0")
+    for duration, every in (("6h", "2m: "), ("90m", "1m: "), ("240h", "1h")):
+        assert f"taken every {every}" in kerf("simulate", "--trace", trace, "--duration", duration).stdout
+    given = kerf("simulate", "--trace", trace, "--duration", "6h", "--bound-every", "30m").stdout
+    assert "taken every 30m" in given
+
+
+@pytest.mark.parametrize("comes_s, why", [(1500, "the cost is below it"), (3300, "no pod ran when it was taken")])
+def test_a_bound_that_is_taken_too_seldom_says_so(tmp_path: Path, comes_s: int, why: str) -> None:
+    """No policy costs less than the bound of all moments: one that comes out above the cost is of too few of them."""
+    trace = traced(tmp_path, *(f"p{n},1000,1024,1,1000,{comes_s},{comes_s + 360},{comes_s}" for n in range(8)))
+    flags = ("simulate", "--trace", trace, "--bound-every", "1h")
+
+    shown, report = kerf(*flags).stdout, kerf(*flags, "-o", "json").data
+
+    assert f", taken every 1h: {why}; take --bound-every 1m" in shown
+    assert report["replay"]["overBoundPercent"] is None
+
+
 def test_a_replay_is_the_same_every_time(tmp_path: Path) -> None:
     """For any hash seed."""
     trace = traced(tmp_path, *(f"p{n},900,1024,0,0,{n * 20},{n * 20 + 200},{n * 20}" for n in range(12)))

@@ -5,6 +5,7 @@ file in the older shape (`capacityType`, `zone`) yields offerings without a plac
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -26,6 +27,8 @@ DEVICE_KEYS = ("model", "memoryMiB", "count")
 MOST_CARDS, MOST_MEMORY_MIB, MOST_PRICE = 1024, 2**31 - 1, 10**9
 """Bounds far above any machine, so a slip of the keyboard does not fill memory."""
 MOST_RESERVED = 1_000_000
+_MOST_UNPRICED = 4
+"""How many offerings without a price are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +46,15 @@ class Entry:
 
 
 class _Reader:
-    """Takes values out of decoded JSON and says where a wrong one stands; collects notes on keys that are not read."""
+    """Takes values out of decoded JSON and says where a wrong one stands; collects notes on keys that are not read.
+
+    `unpriced` are notes on offerings that are left out, because they have no price.
+    """
 
     def __init__(self, place: str) -> None:
         self.place = place
         self.notes: list[str] = []
+        self.unpriced: list[str] = []
 
     def wrong(self, path: str, expected: str, got: object, hint: str = "") -> DecodeError:
         """The error for a value that is not as expected."""
@@ -118,7 +125,7 @@ def _shown(value: object) -> object:
 
 
 def read(text: str, place: str) -> tuple[list[Entry], tuple[str, ...]]:
-    """The entries of a file in their order, and notes on keys that are not read. Raises DecodeError."""
+    """The entries of a file in their order, and notes on what is not read or left out. Raises DecodeError."""
     reader = _Reader(place)
     document = _parsed(text, place)
     entries = [_entry(reader, value, path) for path, value in reader.items(document, "")]
@@ -127,7 +134,11 @@ def read(text: str, place: str) -> tuple[list[Entry], tuple[str, ...]]:
         if entry.name in seen:
             raise reader.wrong(f"[{index}].name", f"a name other than that of [{seen[entry.name]}]", entry.name)
         seen[entry.name] = index
-    return entries, tuple(reader.notes)
+    more = len(reader.unpriced) - _MOST_UNPRICED
+    if more > 0:
+        text = "1 offering more has no price and is" if more == 1 else f"{more} offerings more have no price and are"
+        reader.unpriced[_MOST_UNPRICED:] = [f"{place}: {text} left out"]
+    return entries, (*reader.notes, *reader.unpriced)
 
 
 def _parsed(text: str, place: str) -> object:
@@ -160,7 +171,7 @@ def _entry(reader: _Reader, value: object, path: str) -> Entry:
     offered = [
         offering
         for at, each in reader.items(held.get("offerings"), f"{path}.offerings")
-        for offering in _offerings(reader, each, at)
+        for offering in _offerings(reader, each, at, name)
     ]
     overhead = held.get("overhead")
     cards = _devices(reader, held.get("devices", []), f"{path}.devices")
@@ -186,8 +197,11 @@ def _with_cards(reader: _Reader, resources: Resources, cards: tuple[DeviceShape,
     return resources.replaced({NVIDIA_GPU: len(cards)})
 
 
-def _offerings(reader: _Reader, value: object, path: str) -> list[Offering]:
-    """One offering a zone and capacity type that the requirements name; a reserved one also a reservation."""
+def _offerings(reader: _Reader, value: object, path: str, name: str) -> list[Offering]:
+    """One offering a zone and capacity type that the requirements name; a reserved one also a reservation.
+
+    None without a price, as catalogues that are made by a program have them: that takes no plan for the others away.
+    """
     held = reader.mapping(value, path, OFFERING_KEYS)
     known: dict[str, tuple[str, ...]] = {ZONE: (), CAPACITY_TYPE: (), REGION: (), RESERVATION: ()}
     sets = known | _requirements(reader, held.get("requirements"), path)
@@ -200,10 +214,15 @@ def _offerings(reader: _Reader, value: object, path: str) -> list[Offering]:
     available = held.get("available", True)
     if not isinstance(available, bool):
         raise reader.wrong(f"{path}.available", "true or false", _shown(available))
-    price = _price(reader, held.get("price"), f"{path}.price")
     stated = reader.named(held.get("capacityOverride", {}), f"{path}.capacityOverride", reader.amount)
-    common = Offering("", "", price, available, capacity=Resources(stated))
     most = _most(reader, held, sets[RESERVATION], path)
+    if _is_no_price(held.get("price")):
+        sold = f"{' and '.join(sets[CAPACITY_TYPE])} in {', '.join(sets[ZONE])}"
+        got = _shown(held.get("price"))
+        reader.unpriced.append(f"{reader.place}: {name}, {sold}, has no price (got {got}) and is left out")
+        return []
+    price = _price(reader, held.get("price"), f"{path}.price")
+    common = Offering("", "", price, available, capacity=Resources(stated))
     reserved = {RESERVED: [replace(common, reservation=id_, most=most) for id_ in sets[RESERVATION]]}
     return [
         replace(each, zone=zone, capacity_type=kind)
@@ -238,6 +257,13 @@ def _requirements(reader: _Reader, value: object, path: str) -> dict[str, tuple[
             raise reader.wrong(f"{at}.operator", "In", _shown(held.get("operator")))
         sets[key] = reader.texts(held.get("values"), f"{at}.values")
     return sets
+
+
+def _is_no_price(value: object) -> bool:
+    """Whether it is none, or a number that no price is. JSON has no NaN and no infinity, Python's reader knows both."""
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    return value is None or (isinstance(value, int | Decimal) and value < 0)
 
 
 def _price(reader: _Reader, value: object, path: str) -> int:

@@ -60,7 +60,10 @@ DURATION = _Duration()
 @click.option("--span", type=DURATION, metavar="DURATION", help="Replay this much of the trace. Default: all the rest.")
 @click.option("--longest", type=DURATION, metavar="DURATION", help="End each pod of the trace after this time.")
 @click.option(
-    "--bound-every", type=DURATION, metavar="DURATION", help="How often to compute the re-pack bound (1h); 0s: never."
+    "--bound-every",
+    type=DURATION,
+    metavar="DURATION",
+    help="How often to compute the re-pack bound (200 times); 0s: never.",
 )
 @click.option(
     "--seed", type=click.IntRange(0), metavar="N", help="Seed of all randomness: offsets of copies, jitter of launches."

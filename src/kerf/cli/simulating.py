@@ -122,6 +122,10 @@ def _replay_lines(report: SimulationReport, replayed: Replayed) -> Iterator[str]
         return
     cost, over = price_text(bound.micro), report.over_bound
     text = "" if over is None else f": {100 * over:.1f} % above it"
+    is_seldom = over is None and report.totals.cost_micro > 0 and bound.unproven < bound.samples
+    if is_seldom and (bound.micro or not bound.unproven):
+        why = "the cost is below it" if bound.micro else "no pod ran when it was taken"
+        text = f": {why}; take --bound-every {offset_text(60 if bound.every_s > 60 else max(1, bound.every_s // 10))}"
     yield f"re-pack bound: {cost} {report.currency}, taken every {offset_text(bound.every_s)}{text}"
     if bound.unproven:
         yield f"  of {bound.samples} times {bound.unproven} without a bound: pods ran that no type on sale holds"

@@ -127,7 +127,7 @@ class Simulation:
             comes = replay.arrivals(scenario.seed)
             restart_s = replay.source.restart_s
             self._arrivals = Arrivals(self._api, self._clock, self._observer, comes, restart_s)
-            if scenario.bound_every_s:
+            if scenario.bound_interval_s:
                 self._repack = Repack(scenario.market, self._cloud, self._books, self._clock, self._snapshot)
         self._outcomes: list[CheckedExpectation] = []
         self._events = self._cloud_steps = 0
@@ -177,7 +177,7 @@ class Simulation:
         for obj in self._scenario.objects:
             self._timeline.create(obj)
         if self._repack is not None:
-            self._repack.begin(self._scenario.bound_every_s, self._scenario.duration_s)
+            self._repack.begin(self._scenario.bound_interval_s, self._scenario.duration_s)
         if self._arrivals is not None:
             self._arrivals.start()
         self._start_kerf()

@@ -1,13 +1,22 @@
 """`--strategy first-fit`: Karpenter's order and choice, with the costs it is known for."""
 
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
 from kerf.model.constraints import ZONE
-from kerf.model.instancetypes import InstanceType
+from kerf.model.instancetypes import MICRO, ON_DEMAND, InstanceType, Offering
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Plan
 from kerf.model.pods import Pod
 from kerf.model.policies import FIRST_FIT
-from kerf.testing.builders import a_pod, a_pool, an_instance_type
+from kerf.model.quantities import COST_PER_HOUR
+from kerf.testing.builders import a_pod, a_pool, an_instance_type, cards
+from tests.engine.place.test_topology import spread
 from tests.engine.worlds import G5, G5_2X, G5_12X, M5, a_hami_pool, bought, per_hour, planned, refused, some
+
+WEB = {"app": "web"}
 
 
 def as_karpenter(pods: list[Pod], pools: list[NodePool], types: list[InstanceType]) -> Plan:
@@ -36,14 +45,53 @@ def test_limits_are_charged_with_the_largest_type() -> None:
     assert 1_006_000 == per_hour(decided)
 
 
-def test_nodes_are_not_counted_inside_a_batch() -> None:
-    """Karpenter's hole: a limit of one node lets a batch buy three."""
-    assert 3 == len(as_karpenter(some(3, cpu=4), [a_pool(limits={"nodes": 1})], [M5]).launches)
+@pytest.mark.parametrize("most", range(4))
+def test_a_limit_of_nodes_holds_inside_a_batch(most: int) -> None:
+    """Karpenter counts them before the batch alone, and would buy three: what a limit says must hold for any plan."""
+    decided = as_karpenter(some(3, cpu=4), [a_pool(limits={"nodes": most})], [M5])
+
+    assert (most, 3 - most) == (len(decided.launches), len(refused(decided)))
+    assert all(f"limit nodes {most} of NodePool pool" in each.reason for each in decided.unplaced)
 
 
-def test_a_pool_without_nodes_left_buys_none() -> None:
-    """Only when the count equals the limit before the batch is the pool passed over."""
-    assert 3 == len(refused(as_karpenter(some(3, cpu=4), [a_pool(limits={"nodes": 0})], [M5])))
+def in_zones(name: str = "t", **prices: str) -> InstanceType:
+    """A type with one card and a price for each zone."""
+    return replace(
+        an_instance_type(name, cpu=16, devices=cards(1), zones=tuple(prices)),
+        offerings=tuple(Offering(zone, ON_DEMAND, int(Decimal(price) * MICRO)) for zone, price in prices.items()),
+    )
+
+
+@pytest.mark.parametrize("most", range(0, 30, 2))
+@pytest.mark.parametrize("spreads", [True, False])
+def test_a_limit_of_cost_holds_in_whichever_zone_a_node_is(most: int, spreads: bool) -> None:
+    """Seven pods over zones of three prices: what pods ask for decides what a node costs, and so what is counted."""
+    pods = some(7, gpu=1, labels=WEB, **(spread() if spreads else {}))
+
+    decided = as_karpenter(pods, [a_pool(limits={COST_PER_HOUR: most})], [in_zones(za="5", zb="5.2", zc="2")])
+
+    assert per_hour(decided) <= most * MICRO
+    assert 7 == sum(len(launch.pods) for launch in decided.launches) + len(refused(decided))
+    assert all("limit kerf.dev/cost-per-hour" in each.reason for each in decided.unplaced)
+
+
+def test_a_pod_that_would_lift_the_price_of_its_node_above_the_limit_waits() -> None:
+    """An open node is in the cheap zone until a pod comes that asks for the other."""
+    kinds = [in_zones("t", za="1"), in_zones("u", zb="3")]
+    pods = [a_pod("a", cpu=2), a_pod("b", cpu=1, selector={ZONE: "zb"})]
+
+    for most, launches in ((2, [("t", 1)]), (3, [("u", 2)])):
+        assert launches == bought(as_karpenter(pods, [a_pool(limits={COST_PER_HOUR: most})], kinds))
+
+
+def test_two_pools_each_keep_to_their_own_limit_of_cost() -> None:
+    """What one has no money for is asked of the next by weight."""
+    pools = [a_pool("a", limits={COST_PER_HOUR: 2}, weight=9), a_pool("b", limits={COST_PER_HOUR: 1})]
+
+    decided = as_karpenter(some(5, gpu=1), pools, [in_zones(za="1")])
+
+    assert ["a", "a", "b"] == sorted(launch.node_pool for launch in decided.launches)
+    assert 2 == len(refused(decided))
 
 
 def test_large_pods_come_first() -> None:

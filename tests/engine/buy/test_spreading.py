@@ -281,7 +281,6 @@ UNEQUAL = an_instance_type(
 @pytest.mark.parametrize(
     "limits, expected",
     [
-        ({COST_PER_HOUR: "4"}, {"zc": 1}),
         ({COST_PER_HOUR: "8"}, {"za": 1, "zc": 1}),
         ({COST_PER_HOUR: "13"}, {"za": 1, "zb": 1, "zc": 1}),
         ({COST_PER_HOUR: "17"}, {"za": 1, "zb": 1, "zc": 2}),
@@ -312,6 +311,14 @@ def test_what_a_limit_has_room_for_is_spread_and_the_cheapest_zones_come_first(
             for misfit in each.misfits
         }
         assert all("limit" in each.reason for each in plan.unplaced)
+
+
+def test_a_limit_for_the_cheapest_zone_alone_is_used_there() -> None:
+    """Two nodes for 4.00: kube-scheduler spreads over zones with nodes, and there is no other then."""
+    plan = made(webs(7, cpu="900m", **spread()), pool={"limits": {COST_PER_HOUR: "4"}}, types=[UNEQUAL])
+
+    assert {"zc": 2} == by_zone(plan)
+    assert {Stage.LIMITS} == {each.stage for each in plan.unplaced}
 
 
 @pytest.mark.parametrize("given", [spread(), {}])

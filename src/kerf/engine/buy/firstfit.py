@@ -3,8 +3,10 @@
 Pods by cpu, then memory, largest first; a pod goes to the open node with fewest pods that still has a type left for
 it, else opens a node of the first pool by weight. A node keeps every type that still holds its pods, and is bought as
 the cheapest of them when all is done: that is why two one-GPU pods become one four-GPU machine. Limits are charged
-with the largest type that is left at opening, and `nodes` not at all inside a batch (karpenter
-pkg/controllers/provisioning/scheduling, v1.14).
+with the largest type that is left at opening (karpenter pkg/controllers/provisioning/scheduling, v1.14).
+
+Not Karpenter's: `nodes` counts inside a batch, and so does cost, at what a node costs with the pods that are on it. No
+plan breaks a limit, whatever it is compared with.
 """
 
 import heapq
@@ -13,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from kerf.engine.buy.crowding import Headcount, among, starting
-from kerf.engine.buy.filling import Load, Purchase
+from kerf.engine.buy.filling import Load, Purchase, charge
 from kerf.engine.buy.flexibility import Counted, asks, lacking
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.place.fit import fit
@@ -22,7 +24,7 @@ from kerf.engine.place.target import Room
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.gpu import Slice
 from kerf.model.plan import Misfit
-from kerf.model.quantities import CPU, MEMORY, NODES, Resources
+from kerf.model.quantities import COST_PER_HOUR, CPU, MEMORY, Resources
 
 _Option = tuple[OfferedType, Room, tuple[tuple[Slice, ...], ...]]
 """A type, what is left of a node of it, and the slices of the pods that are there."""
@@ -36,6 +38,8 @@ class _Open:
     members: list[int] = field(default_factory=list)
     crowds: dict[tuple[str, ...], Headcount] = field(default_factory=dict)
     """By the DaemonSets of a type who is on the node, should it become one of that type."""
+    cost_micro: int = 0
+    """What it counts of the cost that its pool limits."""
 
     def take(self, number: int, shape: Shape) -> None:
         """One more pod of the shape is on it."""
@@ -109,8 +113,9 @@ def _place(
     while open_to:
         pods, at = open_to[0]
         node = opened[at]
-        options = _narrow(node.beside(shape), shape)
+        options = _affordable(_narrow(node.beside(shape), shape), node, ledger)
         if options and not (_lacks(options) and not _lacks(node.options)):
+            _charge_cost(options, node, ledger)
             node.options = options
             node.take(number, shape)
             heapq.heapreplace(open_to, (pods + 1, at))
@@ -119,13 +124,14 @@ def _place(
     for pool in pools.sold:
         node = _Open([(c, c.room, ()) for c in pool if _within_limits(c, ledger)])
         node.crowds = {_daemons_of(c): starting(c, pools.related) for c, _, _ in node.options}
-        options = _reserved(_narrow(node.beside(shape), shape))
+        options = _affordable(_reserved(_narrow(node.beside(shape), shape)), node, ledger)
         if options and (pools.relaxes or not _lacks(options)):
             node.options = options
             opened.append(node)
             node.take(number, shape)
             heapq.heappush(open_to, (1, len(opened) - 1))
             _charge([offered for offered, _, _ in options], ledger)
+            _charge_cost(options, node, ledger)
             return True
     return False
 
@@ -160,28 +166,70 @@ def _narrow(options: Sequence[_Option], shape: Shape) -> list[_Option]:
 
 
 def _within_limits(offered: OfferedType, ledger: Ledger) -> bool:
-    charge = offered.capacity.without((NODES,))
-    if ledger.room_for(offered, charge) == 0:
-        return False
-    limits = ledger.limit(offered.pool.name) or Resources()
-    return NODES not in limits or limits[NODES] != ledger.used(offered.pool.name).get(NODES, 0)
+    return ledger.room_for(offered, offered.capacity.without((COST_PER_HOUR,))) != 0
 
 
 def _charge(offered_types: Sequence[OfferedType], ledger: Ledger) -> None:
     most = Resources()
     for offered in offered_types:
-        most = most.largest(offered.capacity.without((NODES,)))
+        most = most.largest(offered.capacity.without((COST_PER_HOUR,)))
     ledger.charge(offered_types[0].pool.name, most)
+
+
+def _affordable(options: list[_Option], node: _Open, ledger: Ledger) -> list[_Option]:
+    """The types that the node can be within what its pool may cost: which offering it is bought by decides that.
+
+    None where the one that it would be bought as needs others beside it which are not.
+    """
+    most = _most_micro(options, node, ledger)
+    if most is None:
+        return options
+    within = [option for option in options if _charge_of(option)[COST_PER_HOUR] <= most]
+    return within if within and _cost_micro(within) <= most else []
+
+
+def _most_micro(options: Sequence[_Option], node: _Open, ledger: Ledger) -> int | None:
+    """What the node may count of its pool's cost; None for any amount."""
+    pool = options[0][0].pool.name if options else ""
+    limits = ledger.limit(pool)
+    if limits is None or COST_PER_HOUR not in limits:
+        return None
+    return limits[COST_PER_HOUR] - ledger.used(pool).get(COST_PER_HOUR, 0) + node.cost_micro
+
+
+def _charge_cost(options: Sequence[_Option], node: _Open, ledger: Ledger) -> None:
+    """Count what the node costs now in place of what it did."""
+    if _most_micro(options, node, ledger) is not None:
+        cost = _cost_micro(options)
+        ledger.charge(options[0][0].pool.name, {COST_PER_HOUR: cost - node.cost_micro})
+        node.cost_micro = cost
+
+
+def _cost_micro(options: Sequence[_Option]) -> int:
+    """What a node counts that is bought as the cheapest of the types, by whichever of those that its claim names."""
+    offered, room, _ = planned = min(options, key=_launch_order)
+    offering = offered.offering_for(room.requirements)
+    assert offering is not None
+    needed = _needed(offered, sorted((option[0] for option in options), key=lambda each: each.order))
+    others = (charge(other, offering, room.requirements)[COST_PER_HOUR] for other in needed)
+    return max(_charge_of(planned)[COST_PER_HOUR], *others, 0)
+
+
+def _charge_of(option: _Option) -> Resources:
+    offered, room, _ = option
+    offering = offered.offering_for(room.requirements)
+    assert offering is not None
+    return charge(offered, offering, room.requirements)
+
+
+def _launch_order(option: _Option) -> tuple[int, str]:
+    offering = option[0].offering_for(option[1].requirements)
+    return (offering.price_micro if offering is not None else 0, option[0].kind.name)
 
 
 def _settled(node: _Open, shapes: int) -> Load:
     """The open node as its cheapest remaining type."""
-
-    def launch_order(option: _Option) -> tuple[int, str]:
-        offering = option[0].offering_for(option[1].requirements)
-        return (offering.price_micro if offering is not None else 0, option[0].kind.name)
-
-    offered, room, slices = min(node.options, key=launch_order)
+    offered, room, slices = min(node.options, key=_launch_order)
     by_shape: dict[int, list[tuple[Slice, ...]]] = {}
     for number, taken in zip(node.members, slices, strict=True):
         by_shape.setdefault(number, []).append(taken)

@@ -8,6 +8,7 @@ from kerf.engine.explain.volumes import assumed_notes
 from kerf.engine.headroom.prewarm import Leads, prewarm_problem, warnings
 from kerf.engine.supply.offered import supply
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN, group_of
+from kerf.model.instancetypes import RESERVED
 from kerf.model.market import Market
 from kerf.model.plan import Launch
 from kerf.model.pods import Pod
@@ -103,6 +104,20 @@ def estimates(launches: Sequence[Launch]) -> tuple[str, ...]:
     what = "1 spot launch is" if number == 1 else f"{number} spot launches is"
     return (
         f"the price of {what} an estimate: on-demand less the average saving that the catalogue states with its date",
+    )
+
+
+def free(launches: Sequence[Launch]) -> tuple[str, ...]:
+    """Which nodes cost nothing, though they are of no reservation: a mistake would look like the cheapest plan."""
+    unpaid = {launch.offering for launch in launches if not launch.price_micro}
+    found = (each for each in unpaid if each.capacity_type != RESERVED)
+    places: dict[tuple[str, str], list[str]] = {}
+    for each in sorted(found, key=lambda each: (each.instance_type, each.capacity_type, each.zone)):
+        places.setdefault((each.instance_type, each.capacity_type), []).append(each.zone)
+    return tuple(
+        f"{name}, {kind} in {some(zones)}, costs nothing by the catalogue: "
+        "nothing is cheaper, so check that this is its price"
+        for (name, kind), zones in places.items()
     )
 
 

@@ -10,7 +10,7 @@ from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.hints.groups import with_limits_for_all
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.launches import why_launched, why_relabelled
-from kerf.engine.explain.notes import estimates, fractions, notes, pool_notes
+from kerf.engine.explain.notes import estimates, fractions, free, notes, pool_notes
 from kerf.engine.explain.preferences import dropped_notes
 from kerf.engine.explain.refusals import Telling
 from kerf.engine.explain.room import decision_notes
@@ -68,6 +68,7 @@ def caveats(decision: Decision, pods: Sequence[Pod]) -> tuple[str, ...]:
         *(why for _, why in _unmet(decision)),
         *notes(world.snapshot, world.market, pods),
         *estimates(launches),
+        *free(launches),
         *fractions(launches),
     )
 

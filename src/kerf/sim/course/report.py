@@ -143,9 +143,14 @@ class SimulationReport(Large):
 
     @property
     def over_bound(self) -> float | None:
-        """By which part the cost is above the re-pack bound of its time; None without one."""
+        """By which part the cost is above the re-pack bound of its time; None without one.
+
+        None too where the bound was taken too seldom to be one: of no moment with pods, or more than all nodes cost.
+        """
         bound = self.replayed.bound if self.replayed is not None else None
-        return None if bound is None or not bound.micro else self.totals.cost_micro / bound.micro - 1
+        if bound is None or not bound.micro or bound.micro > self.totals.cost_micro:
+            return None
+        return self.totals.cost_micro / bound.micro - 1
 
     @property
     def is_met(self) -> bool:

@@ -42,7 +42,9 @@ from kerf.sim.traces.timedpods import HAMI
 
 DEFAULT_START = "2026-01-05T07:00:00Z"
 
-DEFAULT_BOUND_EVERY_S = 3600
+_LEAST_BOUND_EVERY_S, _MOST_BOUND_EVERY_S = 60, 3600
+_BOUNDS_OF_A_RUN = 200
+"""How often the re-pack bound is taken in a run for which that is not said: each time is a packing of all its pods."""
 
 # Created in this order, because a later kind may depend on an earlier one being there.
 _KIND_ORDER = (
@@ -86,7 +88,7 @@ class Scenario:
     """A scenario that can be run. `timeline` and `expectations` are in time order; `warnings` are for the operator.
 
     `settings` are those that the controllers start with, and `replay` are pods of a trace that come and end, whose
-    re-pack bound is taken every `bound_every_s` (0: not at all).
+    re-pack bound is taken every `bound_every_s` (0: not at all; None: by the duration).
     """
 
     name: str
@@ -101,7 +103,15 @@ class Scenario:
     warnings: tuple[str, ...] = ()
     settings: Settings = field(default_factory=Settings)
     replay: Replay | None = None
-    bound_every_s: int = 0
+    bound_every_s: int | None = 0
+
+    @property
+    def bound_interval_s(self) -> int:
+        """How often the bound is taken, 0 for not at all: in whole minutes where nothing says how often."""
+        if self.bound_every_s is not None:
+            return self.bound_every_s
+        minutes = -(-self.duration_s // (60 * _BOUNDS_OF_A_RUN))
+        return min(max(60 * minutes, _LEAST_BOUND_EVERY_S), _MOST_BOUND_EVERY_S)
 
 
 @dataclass(frozen=True)
@@ -225,8 +235,8 @@ class _Reading:
         if not raw:
             return {}
         replay = read_replay(source_of(raw, self._directory))
-        every_s = duration_s(raw["boundEvery"]) if raw.get("boundEvery") else DEFAULT_BOUND_EVERY_S
-        return {"replay": replay, "bound_every_s": every_s or 0}
+        every_s = (duration_s(raw["boundEvery"]) or 0) if raw.get("boundEvery") else None
+        return {"replay": replay, "bound_every_s": every_s}
 
     # Form.
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from kerf.catalog.select import load_market
 from kerf.errors import InputError
 from kerf.model.times import duration_text, instant_s
-from kerf.sim.course.scenario import DEFAULT_BOUND_EVERY_S, DEFAULT_START, CloudSettings, Scenario
+from kerf.sim.course.scenario import DEFAULT_START, CloudSettings, Scenario
 from kerf.sim.objects import Json
 from kerf.sim.traces.replay import Replay, TraceSource, read_replay
 
@@ -53,7 +53,7 @@ def with_flags(scenario: Scenario | None, flags: TraceFlags) -> Scenario:
     found = scenario or _around(replay)
     every_s = flags.bound_every_s
     if every_s is None:
-        every_s = found.bound_every_s if held is not None else DEFAULT_BOUND_EVERY_S
+        every_s = found.bound_every_s if held is not None else None
     return _timed(replace(found, replay=replay, bound_every_s=every_s), flags)
 
 

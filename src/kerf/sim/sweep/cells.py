@@ -79,9 +79,9 @@ def _scenario(cell: SweepCell, folder: str) -> Scenario:
     scenario = read_scenario(os.path.join(folder, cell.scenario))
     if cell.trace is not None:
         every = cell.trace.get("boundEvery")
-        every_s = duration_s(every) if every else scenario.bound_every_s or 3600
+        every_s = (duration_s(every) or 0) if every else scenario.bound_every_s or None
         replay = read_replay(source_of(cell.trace, folder))
-        scenario = replace(scenario, replay=replay, bound_every_s=every_s or 0)
+        scenario = replace(scenario, replay=replay, bound_every_s=every_s)
     given = settings_texts(cell.policy)
     known = settings_of(given)
     settings = replace(scenario.settings, **{name: getattr(known, name) for name in given})
