@@ -11,7 +11,7 @@ from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.packing import cheapest_nodes
 from kerf.engine.buy.priced import priced
 from kerf.engine.buy.relaxation import relaxed
-from kerf.engine.buy.variants import Kinds, Rows
+from kerf.engine.buy.variants import Rows, SizeKinds
 from kerf.engine.place.shapes import group
 from kerf.engine.supply.holding import Holding
 from kerf.model.constraints import Requirement, Requirements
@@ -44,7 +44,7 @@ def rows_of(pods: Sequence[Pod]) -> tuple[Rows, Filler, np.ndarray]:
     available = supply_of(a_pool(), types=_TYPES).available
     filler = Filler(group(pods), Holding(available))
     relaxation = relaxed(filler, available)
-    kinds = Kinds(relaxation, np.ones(len(filler.shapes), dtype=np.bool_))
+    kinds = SizeKinds(relaxation, np.ones(len(filler.shapes), dtype=np.bool_))
     able = np.ascontiguousarray(relaxation.takes.T)
     return Rows(kinds, relaxation.demand, able, [kinds.shown(at) for at in range(len(available))]), filler, able
 

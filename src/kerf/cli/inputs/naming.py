@@ -65,7 +65,7 @@ def parsed(text: str, namespace: str | None) -> Wanted:
     Raises UsageError.
     """
     kind_text, *rest = text.split("/")
-    kind = kind_of(kind_text.partition(".")[0])
+    kind = kind_of(kind_text.partition(".")[0] if rest else kind_text)
     if kind is None:
         raise click.UsageError(f"{text}: expected one of {', '.join(KINDS)}, then /NAME; got {kind_text!r}")
     if not rest:

@@ -33,7 +33,7 @@ from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.linearprogram import LinearProgram
 from kerf.engine.buy.nodepricing import NodePricing
 from kerf.engine.buy.relaxation import Floats, Relaxation
-from kerf.engine.buy.variants import Kinds, Rows
+from kerf.engine.buy.variants import Rows, SizeKinds
 from kerf.engine.place.shapes import UNCROWDED
 from kerf.engine.supply.holding import Amounts, Bools
 from kerf.engine.supply.offered import OfferedType
@@ -185,7 +185,7 @@ def columns_of(
     steps, and for each type of pairs of parts of nodes; hardly of pods.
     """
     usual = _usual(filler)
-    kinds = Kinds(relaxation, usual)
+    kinds = SizeKinds(relaxation, usual)
     fills = _Fills(relaxation, kinds, worth, min(_MOST_FILLS, search.most_rounds * _FILLS_A_ROUND))
     units = _limited([unit for at in types for unit in _units(filler, relaxation, at, usual, fills)], ledger)
     if not units:
@@ -279,7 +279,7 @@ class _Fills:
     """The ways to fill a card, by type, with the shapes that stand for their kinds; types with equal cards have the
     same."""
 
-    def __init__(self, relaxation: Relaxation, kinds: Kinds, worth: Floats, most: int) -> None:
+    def __init__(self, relaxation: Relaxation, kinds: SizeKinds, worth: Floats, most: int) -> None:
         self.kinds = kinds
         best = worth.copy()
         np.maximum.at(best, kinds.of, worth)
@@ -303,7 +303,7 @@ class _Generation:
     """Rounds of columns, then the dive."""
 
     def __init__(
-        self, relaxation: Relaxation, kinds: Kinds, units: Sequence[_Unit], worth: Floats, most_rounds: int
+        self, relaxation: Relaxation, kinds: SizeKinds, units: Sequence[_Unit], worth: Floats, most_rounds: int
     ) -> None:
         self._relaxation, self._units, self._most_rounds = relaxation, units, most_rounds
         self._kinds = kinds

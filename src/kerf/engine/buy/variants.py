@@ -19,7 +19,7 @@ _MOST_SETS = 24
 """Of nodes for pods of one kind. Without some unions pods may be left over, for whom full nodes are bought then."""
 
 
-class Kinds:
+class SizeKinds:
     """Which shapes ask the same of every node that may have both; each kind is named by its first shape."""
 
     def __init__(self, relaxation: Relaxation, usual: Bools) -> None:
@@ -85,7 +85,7 @@ class Rows:
     Nodes are of so many units. What is said of a unit is by the shapes that stand for their kinds there.
     """
 
-    def __init__(self, kinds: Kinds, demand: Amounts, able: Bools, shown: Sequence[Amounts]) -> None:
+    def __init__(self, kinds: SizeKinds, demand: Amounts, able: Bools, shown: Sequence[Amounts]) -> None:
         """`able` is by unit and shape whether nodes may have it, `shown` by unit what stands for each shape there."""
         self._shown, self._shapes = shown, len(demand)
         packed = np.packbits(able, axis=0, bitorder="little").T
