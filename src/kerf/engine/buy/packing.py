@@ -51,7 +51,7 @@ that costs more than the other has each type alone as rivals, too."""
 
 _MOST_COMPARED, _MOST_COMPARED_FAR = 5_000, 30_000
 """Pods times types up to which Karpenter's choice is tried too, which looks at every pod by itself: the first where
-prices chose nodes that are not far from the least, the second, a second of work, elsewhere."""
+prices chose nodes that are not far from the least, and for each type alone; the second, a second of work, elsewhere."""
 
 _MOST_ORDERS = 3_000
 """Sets of pods that may be left, times types, up to which every order of buying full nodes and every way to part the
@@ -220,11 +220,12 @@ def _buy_in_tier(
         return best
     is_far = chosen is None or not chosen.is_within(_FAR)
     tries = [_greedy(filler, useful, values, left, ledger, fullest)] if sum(best.left) else []
-    is_compared = sum(left) * len(useful) <= (_MOST_COMPARED_FAR if is_far else _MOST_COMPARED)
+    work = sum(left) * len(useful)
+    is_compared = work <= (_MOST_COMPARED_FAR if is_far else _MOST_COMPARED)
     if is_far and len(useful) <= _MOST_SINGLE_TYPES:
         promising = _promising(filler, useful, left, best)
         tries += [_greedy(filler, [only], values, left, ledger, cheapest_per_value) for only in promising]
-        if is_compared:
+        if work <= _MOST_COMPARED:
             tries += [bought for only in promising for bought in _as_first_fit(filler, [only], left, ledger)]
     if is_compared:
         tries += _as_first_fit(filler, useful, left, ledger)
