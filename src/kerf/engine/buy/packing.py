@@ -116,7 +116,7 @@ def _fillers(
 def _search(fillers: Sequence[Filler], offered_types: Sequence[OfferedType], ledger: Ledger, rounds: int) -> Purchase:
     pods = [len(shape) for shape in fillers[0].shapes]
     purchase = _by_tier(fillers, offered_types, pods, ledger, partial(_buy_in_tier, rounds=rounds))
-    if any(purchase.left):
+    if any(purchase.left) and sum(pods) * len(offered_types) <= _MOST_COMPARED:
         # Counted tier by tier, a limit may have gone to pods that had another place.
         tries = _as_first_fit(fillers[-1], offered_types, pods, ledger)
         purchase = min([purchase, *tries], key=lambda p: sum(p.left))
