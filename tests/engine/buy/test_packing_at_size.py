@@ -4,19 +4,15 @@ import math
 import tracemalloc
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from operator import sub
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kerf.engine.buy.filling import Filler
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.buy.packing import _greedy, _in_every_order, _promising, _values, cheapest_nodes, cheapest_per_value
+from kerf.engine.buy.packing import _greedy, _promising, _values, cheapest_nodes, cheapest_per_value
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.place.shapes import Shape, group
 from kerf.engine.supply.offered import OfferedType
@@ -27,7 +23,6 @@ from kerf.sharing.family import Refused
 from kerf.sharing.hami.family import Hami
 from kerf.testing.builders import a_pod, a_pool, an_instance_type
 from tests.engine.worlds import G5, G5_2X, G5_12X, M5, M5_2X, a_hami_pool, offer, planned, some, supply_of
-from tests.examples import examples
 
 SIZES = (1, 7, 960, 996, 1000, 1499, 2500, 2999, 3000, 3001)
 ODD = an_instance_type("m5.odd", cpu=7, memory="28Gi", price="0.3")
@@ -68,47 +63,6 @@ def test_a_hundred_thousand_pods_are_placed(asked: Mapping[str, Any], types: Seq
     decided = planned(some(100_000, **asked), [a_pool()], types)
 
     assert 100_000 == sum(len(launch.pods) for launch in decided.launches)
-
-
-AMOUNTS = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 6)), min_size=1, max_size=3)
-
-
-@examples(60)
-@given(AMOUNTS, st.lists(st.sampled_from([M5, M5_2X, ODD]), min_size=1, max_size=3, unique=True))
-def test_every_order_gives_what_plain_recursion_gives(
-    amounts: Sequence[tuple[int, int]], types: Sequence[InstanceType]
-) -> None:
-    """Pods left, price and the very nodes, ties included."""
-    pods = [pod for n, (count, cpu) in enumerate(amounts) for pod in some(count, f"s{n}", cpu=cpu)]
-    offered_types = supply_of(a_pool(), types=types).available
-    filler = Filler(group(pods))
-    left = tuple(len(shape) for shape in filler.shapes)
-
-    tried = _in_every_order(filler, offered_types, left, Ledger((), {}))
-
-    if tried:
-        got = [(load.offered.kind.name, load.counts) for load, _ in tried[0].loads]
-        assert recursively(filler, offered_types, left) == (tried[0].rank, got)
-
-
-Found = tuple[tuple[int, int, int], list[tuple[str, tuple[int, ...]]]]
-
-
-def recursively(filler: Filler, offered_types: Sequence[OfferedType], left: tuple[int, ...]) -> Found:
-    """The best order by the definition, for few pods."""
-
-    @cache
-    def best(remaining: tuple[int, ...]) -> Found:
-        found: list[Found] = [((sum(remaining), 0, 0), [])]
-        for offered in offered_types:
-            load = filler.fill(offered, remaining)
-            if load is not None:
-                (unserved, price, nodes), loads = best(tuple(map(sub, remaining, load.counts)))
-                price += load.offering.price_micro
-                found.append(((unserved, price, nodes + 1), [(offered.kind.name, load.counts), *loads]))
-        return min(found, key=lambda each: each[0])
-
-    return best(left)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ Pods have few shapes, so the search is over nodes full of pods and how often eac
 several shapes prices choose the nodes (`priced`); what comes that near to the least that the pods cost needs no rival.
 Else it is greedy: the load that serves the most value for its price is bought as often as it repeats, where the value
 of a pod is what it costs alone on its best type. Several such searches run (all types together, each type alone,
-fullest nodes first where limits bind, Karpenter's own, and every order where pods are few) and the best is kept:
-fewest pods left, then cheapest, then fewest nodes.
+fullest nodes first where limits bind, Karpenter's own, and every way to part the pods where they are few) and the best
+is kept: fewest pods left, then cheapest, then fewest nodes.
 
 Pool weight comes first: pods go to the pools of the highest weight that can hold them, whatever that costs. Among pools
 of one weight reservations come first: their instances are paid for, used or not.
@@ -23,7 +23,7 @@ import numpy as np
 
 from kerf.engine.buy.columngeneration import MOST_ROUNDS, most_kinds
 from kerf.engine.buy.dominance import undominated
-from kerf.engine.buy.filling import Counts, Filler, Load, Purchase
+from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.flexibility import asks
 from kerf.engine.buy.limits import Ledger
@@ -53,9 +53,8 @@ _MOST_COMPARED, _MOST_COMPARED_FAR = 5_000, 30_000
 """Pods times types up to which Karpenter's choice is tried too, which looks at every pod by itself: the first where
 prices chose nodes that are not far from the least, and for each type alone; the second, a second of work, elsewhere."""
 
-_MOST_ORDERS = 3_000
-"""Sets of pods that may be left, times types, up to which every order of buying full nodes and every way to part the
-pods among nodes is gone through."""
+_MOST_SETS = 3_000
+"""Sets of the pods, times types, up to which every way to part them among nodes is gone through."""
 
 Preference = Callable[[int, int], tuple[int, ...]]
 """Sort key of a node by its price and its value: the least is bought next. It falls with the price, and as the value
@@ -229,7 +228,6 @@ def _buy_in_tier(
             tries += [bought for only in promising for bought in _as_first_fit(filler, [only], left, ledger)]
     if is_compared:
         tries += _as_first_fit(filler, useful, left, ledger)
-    tries += _in_every_order(filler, useful, left, ledger)
     tries += _parted(filler, useful, left, ledger)
     settled.append(_settled(filler, useful, min([best, *tries], key=_preference)))
     found = min(settled, key=_preference)
@@ -320,74 +318,28 @@ def _as_first_fit(
 ) -> list[Purchase]:
     """What Karpenter would buy, where that keeps to the limits; else nothing."""
     purchase = first_fit(filler.shapes, offered_types, ledger.copy(), left, relaxes=not filler.keeps_choice)
-    spent = ledger.copy()
-    for load, times in purchase.loads:
-        if spent.room_for(load.offered, load.charge) == 0:
-            return []
-        spent.charge(load.offered.pool.name, load.charge, times)
-    return [purchase]
-
-
-def _in_every_order(
-    filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int], ledger: Ledger
-) -> list[Purchase]:
-    """The best of all orders in which full nodes can be bought; nothing where they are many, or break a limit.
-
-    Exact where pods share no resource on a node, as MIG instances do not: then one full node of each type is all there
-    is to choose from.
-    """
-    if len(offered_types) * math.prod(count + 1 for count in left) > _MOST_ORDERS:
-        return []
-    chosen = _best_next(filler, offered_types, tuple(left))
-    spent, purchase = ledger.copy(), Purchase(left=list(left))
-    while (load := chosen[tuple(purchase.left)]) is not None:
-        if spent.room_for(load.offered, load.charge) == 0:
-            return []
-        spent.charge(load.offered.pool.name, load.charge, 1)
-        purchase.loads.append((load, 1))
-        purchase.left = list(map(operator.sub, purchase.left, load.counts))
-    return [purchase]
+    return [purchase] if _is_allowed(purchase, ledger) else []
 
 
 def _parted(
     filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int], ledger: Ledger
 ) -> list[Purchase]:
     """The cheapest of all ways to part few pods among nodes; nothing where they are many, or break a limit."""
-    if len(offered_types) * math.prod(count + 1 for count in left) > _MOST_ORDERS:
+    if len(offered_types) * math.prod(count + 1 for count in left) > _MOST_SETS:
         return []
-    purchase, spent = cheapest_partition(filler, offered_types, left), ledger.copy()
-    for load, _ in purchase.loads:
-        if spent.room_for(load.offered, load.charge) == 0:
-            return []
-        spent.charge(load.offered.pool.name, load.charge, 1)
-    return [purchase]
+    purchase = cheapest_partition(filler, offered_types, left)
+    return [purchase] if _is_allowed(purchase, ledger) else []
 
 
-def _best_next(filler: Filler, offered_types: Sequence[OfferedType], start: Counts) -> dict[Counts, Load | None]:
-    """The full node to buy first for each set of pods that `start` can come down to; None for none.
-
-    Cost: sets times types. Sets wait on a list of our own: one set can follow another as often as there are nodes
-    to buy, and Python's stack ends before the nodes do.
-    """
-    ranks: dict[Counts, tuple[int, int, int]] = {}
-    chosen: dict[Counts, Load | None] = {}
-    waiting = [start]
-    while waiting:
-        remaining = waiting[-1]
-        loads = [load for offered in offered_types if (load := filler.fill(offered, remaining)) is not None]
-        rests = [tuple(map(operator.sub, remaining, load.counts)) for load in loads]
-        unknown = [rest for rest in rests if rest not in ranks]
-        if unknown:
-            waiting.extend(unknown)
-            continue
-        waiting.pop()
-        ranks[remaining], chosen[remaining] = (sum(remaining), 0, 0), None
-        for load, rest in zip(loads, rests, strict=True):
-            unserved, price, nodes = ranks[rest]
-            rank = (unserved, price + load.offering.price_micro, nodes + 1)
-            if rank < ranks[remaining]:
-                ranks[remaining], chosen[remaining] = rank, load
-    return chosen
+def _is_allowed(purchase: Purchase, ledger: Ledger) -> bool:
+    """Whether limits have room for all of its nodes; the ledger stays as it is."""
+    spent = ledger.copy()
+    for load, times in purchase.loads:
+        room = spent.room_for(load.offered, load.charge)
+        if room is not None and room < times:
+            return False
+        spent.charge(load.offered.pool.name, load.charge, times)
+    return True
 
 
 def _values(filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int]) -> list[int]:
@@ -511,8 +463,8 @@ def _cheapest_holder(
 
     The `question` names the types; where none of them is, that is remembered of all nodes that are filled so.
     """
-    is_asked = load.findings is not None and not filler.keeps_choice
-    if is_asked and load.findings is not None and question in load.findings:
+    findings = None if filler.keeps_choice else load.findings
+    if findings is not None and question in findings:
         return load
     numbers, counts = np.array(load.held, dtype=np.int64).reshape(-1, 2).T
     # A node that holds too few pods of some shape alone does not hold them all.
@@ -529,6 +481,6 @@ def _cheapest_holder(
         held = filler.fill(offered, load.counts) if filler.keeps_choice else filler.fill_alike(offered, load)
         if held is not None and held.held == load.held and held.offering.price_micro < load.offering.price_micro:
             return held
-    if is_asked and load.findings is not None:
-        load.findings[question] = None
+    if findings is not None:
+        findings[question] = None
     return load

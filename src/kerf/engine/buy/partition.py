@@ -76,10 +76,10 @@ def _best_first(nodes: Sequence[Counts], prices: Sequence[int], asked: Counts) -
     held: Amounts = np.array(nodes, dtype=np.int64).reshape(len(nodes), len(asked))
     price = np.array(prices, dtype=np.int64)
     radix = np.cumprod([1, *(count + 1 for count in asked[::-1])])[:-1][::-1].astype(np.int64)
-    # One micro-unit more a node: of equal prices the fewest nodes.
     cost = np.full(int(np.prod([count + 1 for count in asked])), np.iinfo(np.int64).max, dtype=np.int64)
     cost[0] = 0
     chosen: dict[Counts, Counts] = {}
+    # Of equal prices the fewest nodes: there are no more of them than pods.
     scaled = price * (sum(asked) + 1) + 1
     by_first = [np.flatnonzero(held[:, number] > 0) for number in range(len(asked))]
     for counts in _sets(asked):
