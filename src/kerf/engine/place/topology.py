@@ -351,7 +351,7 @@ class TopologyLedger:
     def _keeper(self, tally: Aversion, value: str) -> str:
         """The workload, the first by name, of the pods in a domain that the tally counts.
 
-        Found where it is asked, so that it is that of a pod that is there. Cost: the pods of the nodes that have some
+        Found where it is asked: it is that of a pod that is there. Cost: the pods of the nodes that have some
         of them, once between two changes.
         """
         if self._keepers is None:
