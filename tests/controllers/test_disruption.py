@@ -1,14 +1,17 @@
 """When a node is taken away: after a rest, when the decision comes out the same, one method at a time."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from kerf.clouds.fake import FakeCloud
 from kerf.controllers.disruption import DisruptionController
 from kerf.manifests.encode import node_claim_status
 from kerf.model.instancetypes import InstanceType
-from kerf.model.nodeclaim import DISRUPTED_TAINT, Condition
+from kerf.model.nodeclaim import DISRUPTED_TAINT, Condition, NodeClaim
 from kerf.model.nodepool import NodePool
+from kerf.ports import Conflict
+from kerf.sim.kubernetes.adapter import SimWriter
 from kerf.sim.objects import Json
 from tests.clouds.market import MARKET
 from tests.controllers.cluster import STAGES, Cluster, pod, pool
@@ -57,6 +60,33 @@ def test_a_decision_rests_fifteen_seconds(cluster: Cluster) -> None:
     assert (["gpu-1"], (DISRUPTED_TAINT,)) == (going(cluster), cluster.node().taints)
     assert ("True", "Empty") == cluster.condition("DisruptionReason")[:2]
     assert [15] == [at_s for at_s, _ in cluster.feed.plans]
+
+
+class Refusing(SimWriter):
+    """A server that refuses the first write of a claim's status, which somebody else has just changed."""
+
+    is_done = False
+
+    async def update_node_claim_status(self, claim: NodeClaim) -> NodeClaim:
+        """Refuse once, for gpu-1."""
+        if claim.name == "gpu-1" and not self.is_done:
+            self.is_done = True
+            raise Conflict("the object has been modified")
+        return await super().update_node_claim_status(claim)
+
+
+def test_a_deletion_that_is_refused_stops_no_other_and_is_decided_again(cluster: Cluster) -> None:
+    """The node is tainted by then; it is opened, and goes after another rest."""
+    cluster.ports = replace(cluster.ports, writer=Refusing(cluster.api))
+    cluster.use(cluster.cloud)
+    start(cluster, idle=[1, 2])
+    cluster.at(15)
+    assert (["gpu-2"], (DISRUPTED_TAINT,)) == (going(cluster), cluster.node().taints)
+
+    cluster.at(26)
+    assert () == cluster.node().taints
+    cluster.at(60)
+    assert (["gpu-1", "gpu-2"], (DISRUPTED_TAINT,)) == (going(cluster), cluster.node().taints)
 
 
 def test_a_node_is_looked_at_when_its_time_is_over(cluster: Cluster) -> None:

@@ -7,6 +7,7 @@ the watch shows them.
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
@@ -42,7 +43,7 @@ from kerf.model.poolhash import stamp
 from kerf.model.promises import Promises, written
 from kerf.model.snapshot import ClusterSnapshot, Upserted
 from kerf.model.times import instant_text
-from kerf.ports import AlreadyExists, Clock, KubeWriter, NotFound, Recorder
+from kerf.ports import AlreadyExists, Clock, Conflict, KubeWriter, NotFound, Recorder
 from kerf.state import ClusterState
 from kerf.telemetry import CLAIMS_CREATED, CLAIMS_DISRUPTED, DISRUPTION_FAILURES, KARPENTER_DISRUPTED
 
@@ -127,7 +128,9 @@ class Actuator:
             self._under_way.difference_update(each.claim for each in waiting)
         for deletion in plan.deletions:
             if not deletion.replaced_by:
-                await self.delete(deletion)
+                # What somebody else has just written is decided again, and stops no other.
+                with suppress(Conflict):
+                    await self.delete(deletion)
 
     async def _mark(self, deletion: Deletion, names: Sequence[str]) -> None:
         """Keep new pods off a node that goes once the nodes of these claims are up, and say why."""

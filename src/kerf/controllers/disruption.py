@@ -167,8 +167,13 @@ class DisruptionController:
         plan, snapshot = explained(left), world.snapshot
         self._ports.feed.launching(plan.launches)
         self._ports.feed.publish(snapshot, plan)
-        self._going.update(deletion.claim for deletion in plan.deletions if not deletion.replaced_by)
-        await self._actuator.exchange(plan, snapshot)
+        going = {deletion.claim for deletion in plan.deletions if not deletion.replaced_by}
+        self._going |= going
+        try:
+            await self._actuator.exchange(plan, snapshot)
+        finally:
+            # A claim whose deletion failed stays: its node is opened again, and all is decided anew.
+            self._going -= {name for name in going if (c := self._state.claim(name)) is not None and not c.is_deleting}
         _count(plan)
         return Result(self._settings.disruption_poll_s)
 
