@@ -158,7 +158,7 @@ class TooNear(Cause):
 
 @dataclass(frozen=True, slots=True)
 class Unwelcome(Cause):
-    """The domain has `count` pods that must be away from it; `workload` made the first of them."""
+    """The domain has `count` pods that must be away from it; `workload` made some, the first by name."""
 
     key: Name
     domain: Name

@@ -5,7 +5,7 @@ interpodaffinity/filtering.go), in the order of its filters: spread, affinity, a
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -285,10 +285,12 @@ class Apart(Check):
 class Welcome(Check):
     """Anti-affinity terms of other pods that mean this one: of all that `tally` has those that `less` have not.
 
-    `terms` are the tallies of single terms, where that of the check has those of several.
+    `terms` are the tallies of single terms, where that of the check has those of several; `keeper` says which workload
+    pods are of that a tally counts in a domain, the first by name.
     """
 
     tally: Aversion
+    keeper: Callable[[Aversion, str], str]
     less: tuple[Aversion, ...] = ()
     more: tuple[Aversion, ...] = ()
     terms: Sequence[Aversion] = ()
@@ -304,12 +306,11 @@ class Welcome(Check):
         return _is_free(self.tally, self.less, node)
 
     def cause(self, node: int, site: Site) -> tuple[Cause, int]:
-        """See Check. The first of the terms that refuse it. Cost: their number."""
+        """See Check. Of the terms that refuse it that of the first workload by name. Cost: their number."""
         value, passed = self.tally.values[node] or "", set(map(id, self.less))
-        refusing = (each for each in self.terms if value in each.counts and id(each) not in passed)
-        tally = next(refusing, self.tally)
-        count = tally.counts.get(value, 0)
-        return Unwelcome(Name(tally.key), Name(value), Name(tally.workload), count), count
+        refusing = [each for each in self.terms if value in each.counts and id(each) not in passed] or [self.tally]
+        workload, count = min((self.keeper(each, value), each.counts.get(value, 0)) for each in refusing)
+        return Unwelcome(Name(self.tally.key), Name(value), Name(workload), count), count
 
 
 def _is_free(tally: Presence, less: Sequence[Presence], node: int) -> bool:

@@ -7,7 +7,6 @@ from kerf.engine.place.reaches import Likeness
 from kerf.engine.place.shapes import read_labels
 from kerf.engine.place.tallies import Reaches, averse_terms
 from kerf.model.pods import Pod, PodSpec
-from kerf.model.rejections import workload_of
 
 Labels = Mapping[str, str]
 Findings = dict[str, tuple[Any, Any]]
@@ -21,8 +20,6 @@ class PodClasses:
     def __init__(self, keys: frozenset[str]) -> None:
         self.keys = keys
         self.all: list[Likeness] = []
-        self.workloads: list[str] = []
-        """What made the first pod of each class that keeps others off; empty for a class that does not."""
         self._numbers: dict[Likeness, int] = {}
         # The labels are kept beside what is read of them: an identity is free again once its object is gone.
         self._read: dict[int, tuple[Labels, tuple[tuple[str, str], ...]]] = {}
@@ -75,12 +72,10 @@ class PodClasses:
     def _of(self, key: str, pod: Pod) -> int:
         number = self._known.get(key)
         if number is None:
-            labels, averse, is_ending = self.labels(pod), averse_terms(pod), pod.deleted_s is not None
-            like = Likeness(pod.namespace, labels, averse, is_ending)
+            like = Likeness(pod.namespace, self.labels(pod), averse_terms(pod), pod.deleted_s is not None)
             number = self._numbers.setdefault(like, len(self.all))
             if number == len(self.all):
                 self.all.append(like)
-                self.workloads.append("/".join(workload_of(pod)) if averse else "")
             self._known[key] = number
         return number
 

@@ -88,10 +88,10 @@ class Exceptions(Presence):
 
 @dataclass
 class Aversion(Presence):
-    """Pods, by domain, that keep off those whom `reaches` mean; `workload` made the first of them."""
+    """Pods, by domain, that keep off those whom `reaches` mean; `classes` are theirs, by number."""
 
     term: PodAffinityTerm | None = None
-    workload: str = ""
+    classes: list[int] = field(default_factory=list)
 
     def takes(self, like: Likeness) -> bool:
         """See Tally. Such pods are found by their terms, and not by whom they keep off."""
@@ -100,7 +100,7 @@ class Aversion(Presence):
     def copy(self) -> "Aversion":
         """See Tally."""
         held = dict(self.counts)
-        return Aversion(self.key, self.reaches, self.values, held, self.openings, self.term, self.workload)
+        return Aversion(self.key, self.reaches, self.values, held, self.openings, self.term, list(self.classes))
 
 
 @dataclass

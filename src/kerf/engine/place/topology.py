@@ -26,6 +26,7 @@ from kerf.model.constraints import HOSTNAME
 from kerf.model.plan import Misfit
 from kerf.model.pods import Pod, PodSpec
 from kerf.model.preferences import Wish
+from kerf.model.rejections import workload_of
 from kerf.model.topology import PodAffinityTerm, TopologySpreadConstraint
 from kerf.model.volumes import SharedClaim
 
@@ -53,6 +54,13 @@ class _Change(NamedTuple):
     number: int
 
 
+class _Keepers(NamedTuple):
+    """Workloads that keep others off, by identity of the tally and domain; and changes by number of the node."""
+
+    known: dict[tuple[int, str], str]
+    changes: dict[int, list[_Change]]
+
+
 class TopologyLedger:
     """Where pods are, for the checks of shapes.
 
@@ -72,6 +80,8 @@ class TopologyLedger:
         self._look, self._namespaces = look, namespaces or {}
         self._is_averse = any(spec.pod_anti_affinity.required for spec in specs)
         self._log: list[_Change] = []
+        self._keepers: _Keepers | None = None
+        """What was asked of workloads since the last change; None where nothing was."""
         self._shut: Counter[int] = Counter()
         """Nodes that are closed, kept beside the log: every new tally asks, and most of the log are pods."""
         self._relations = Relations()
@@ -169,7 +179,7 @@ class TopologyLedger:
     def _welcome(self, number: int, less: Iterable[int] = ()) -> Check:
         tallies, kindred = cast(Sequence[Aversion], self._tallies), self._of_base.get(number)
         terms = kindred.tallies if kindred is not None else ()
-        return Welcome(tallies[number], tuple([tallies[each] for each in less]), terms=terms)
+        return Welcome(tallies[number], self._keeper, tuple([tallies[each] for each in less]), terms=terms)
 
     def expect(self, pods: Iterable[Pod]) -> None:
         """Know whom such pods would keep off before any is here: checks that are asked for from now on say so."""
@@ -232,6 +242,7 @@ class TopologyLedger:
 
     def undo_to(self, mark: int) -> None:
         """Take back every change since `mark`, the last one first."""
+        self._keepers = None
         while len(self._log) > mark:
             change = self._log.pop()
             if change.pod is None:
@@ -245,6 +256,7 @@ class TopologyLedger:
         other = object.__new__(TopologyLedger)
         other.__dict__.update(self.__dict__)
         other._log, other._members, other._shut = list(self._log), list(self._members), self._shut.copy()
+        other._keepers = None
         other._delta = {number: dict(at) for number, at in self._delta.items()}
         other._tallies, other._by_question = [tally.copy() for tally in self._tallies], dict(self._by_question)
         other._meant = list(self._meant)
@@ -277,6 +289,7 @@ class TopologyLedger:
         return other
 
     def _change(self, change: _Change) -> None:
+        self._keepers = None
         self._log.append(change)
         if change.pod is None:
             self._shut[change.node] += change.number
@@ -328,12 +341,36 @@ class TopologyLedger:
             self._class_index.add(number, hooks)
             met = (each for each in self._tally_index.meeting(hooks) if self._is_in(number, each))
             self._members.append(tuple(met))
-            workload = self._classes.workloads[number]
-            aversions = [each for term in like.averse for each in self._aversion(like, term, workload)]
+            aversions = [each for term in like.averse for each in self._aversion(like, term)]
             self._members[number] += tuple(aversions)
             for each in aversions:
+                cast(Aversion, self._tallies[each]).classes.append(number)
                 for node, pods in self._where(number):
                     self._tallies[each].add(node, pods)
+
+    def _keeper(self, tally: Aversion, value: str) -> str:
+        """The workload, the first by name, of the pods in a domain that the tally counts.
+
+        Found where it is asked: it is that of a pod that is there. Cost: the pods of the nodes that have some
+        of them, once between two changes.
+        """
+        if self._keepers is None:
+            self._keepers = _Keepers({}, {})
+            for change in self._log:
+                self._keepers.changes.setdefault(change.node, []).append(change)
+        known, changes = self._keepers
+        if (id(tally), value) not in known:
+            found: Counter[str] = Counter()
+            classes = set(tally.classes)
+            nodes = {node for each in classes for node, _ in self._where(each) if tally.values[node] == value}
+            for node in sorted(nodes):
+                there = [(pod, 1) for pod in self._seen[1][node][1] if not pod.is_ended]
+                there += [(each.pod, each.number) for each in changes.get(node, ()) if each.pod is not None]
+                for pod, number in there:
+                    if self._classes.of(pod) in classes:
+                        found["/".join(workload_of(pod))] += number
+            known[id(tally), value] = min((name for name, pods in found.items() if pods > 0), default="")
+        return known[id(tally), value]
 
     def _is_in(self, number: int, tally: int) -> bool:
         return self._is_meant(number, tally) and self._tallies[tally].takes(self._classes.all[number])
@@ -352,17 +389,17 @@ class TopologyLedger:
         # What came and was undone leaves none behind, and a domain without pods cannot lose any.
         yield from ((node, pods) for node, pods in self._delta.get(number, {}).items() if pods)
 
-    def _aversion(self, like: Likeness, term: PodAffinityTerm, workload: str) -> Iterator[int]:
+    def _aversion(self, like: Likeness, term: PodAffinityTerm) -> Iterator[int]:
         """The numbers of the tallies of the term: its own, and that of all its kind where others may be of it."""
         reach = Reach.of(term, like.namespace, like.held(), is_of_new=False)
         question = ("aversion", term.key, reach)
         number = self._by_question.get(question)
         if number is None:
-            tally = Aversion(term.key, (reach,), self.domains.of(term.key), term=term, workload=workload)
+            tally = Aversion(term.key, (reach,), self.domains.of(term.key), term=term)
             number = self._add(question, tally)
             parting = reach.parted(self._common)
             if parting.whole != reach:
-                base = self._bases[number] = self._whole(term, parting.whole, workload)
+                base = self._bases[number] = self._whole(term, parting.whole)
                 self._of_base[base].add(number, tally, parting.less)
                 if parting.more:
                     self._averse_index.add(number, parting.more)
@@ -373,11 +410,11 @@ class TopologyLedger:
         if number in self._bases:
             yield self._bases[number]
 
-    def _whole(self, term: PodAffinityTerm, whole: Reach, workload: str) -> int:
+    def _whole(self, term: PodAffinityTerm, whole: Reach) -> int:
         """The number of the tally of all terms that mean the same pods except for exceptions."""
         question = ("aversions", term.key, whole)
         if question not in self._by_question:
-            tally = Aversion(term.key, (whole,), self.domains.of(term.key), term=term, workload=workload)
+            tally = Aversion(term.key, (whole,), self.domains.of(term.key), term=term)
             number = self._add(question, tally)
             self._of_base[number] = Kindred()
             self._base_index.add(number, self._rarest(whole, self._base_index))
