@@ -10,7 +10,7 @@ from kerf.manifests.encode import node_claim_status
 from kerf.model.causes import Cause
 from kerf.model.constraints import Requirements
 from kerf.model.instancetypes import OfferingKey
-from kerf.model.nodeclaim import DISRUPTED_TAINT, INITIALIZED, REPLACED_BY, TRUE, UNHEALTHY, Condition
+from kerf.model.nodeclaim import DISRUPTED_TAINT, INITIALIZED, REGISTERED_LESS, REPLACED_BY, TRUE, UNHEALTHY, Condition
 from kerf.model.plan import Cost, Deletion, Launch, PlacedPod, Plan
 from tests.controllers.cluster import STAGES, Cluster, pod, pool
 
@@ -163,6 +163,27 @@ def test_nodes_that_wait_for_the_same_go_together_or_not_at_all(cluster: Cluster
     assert [(), ()] == [cluster.claim(name).replaced_by for name in both]
     assert [why] * 4 == cluster.said("DisruptionBlocked")
     assert [] == [name for name in going(cluster) if name in both]
+
+
+def test_a_node_stays_where_the_new_one_registers_too_few_cards(cluster: Cluster) -> None:
+    """No pod has come to the new node, and yet it is not what was planned: the pod would have no place."""
+    cards = {"allocatable": {"cpu": 4, "memory": "16Gi", "pods": 10}}
+    cluster.put(pool(limits={"nodes": "2"}))
+    cluster.running(1, node={"allocatable": {**cards["allocatable"], "nvidia.com/gpu": 1}})
+    cluster.put(pod("old-1", node="node-1"))
+    begin(cluster)
+    made = [launch("launch-0", "gpu-1", pods=["default/old-1"])]
+    (new,) = exchange(cluster, plan([deletion(1, "launch-0")], made))
+    text = "1 GPU was predicted, 0 registered"
+    annotations = {**cluster.claim(new).annotations, REGISTERED_LESS: text}
+    held = replace(cluster.claim(new), node_name="node-8", provider_id="i-8", annotations=annotations)
+    cluster.change("NodeClaim", new, metadata={"annotations": annotations}, status=node_claim_status(held))
+    cluster.joined(held, "node-8", **cards)
+    comes_up(cluster, new)
+
+    why = f"the node stays: {new}: {text}, and nothing else has room"
+    assert [why, why] == cluster.said("DisruptionBlocked")
+    assert [new] == going(cluster)
 
 
 def test_a_launch_that_fails_takes_its_own_nodes_back(cluster: Cluster) -> None:

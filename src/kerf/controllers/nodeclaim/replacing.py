@@ -19,7 +19,7 @@ from kerf.engine.leaving import moves
 from kerf.engine.supply.warmstart import WarmStart
 from kerf.engine.world import World
 from kerf.model.market import Market
-from kerf.model.nodeclaim import DISRUPTION_REASON, INITIALIZED, REPLACED_BY, REPLACES, NodeClaim
+from kerf.model.nodeclaim import DISRUPTION_REASON, INITIALIZED, REGISTERED_LESS, REPLACED_BY, REPLACES, NodeClaim
 from kerf.model.nodeclaim import UNHEALTHY as CONDITION
 from kerf.model.nodepool import UNHEALTHY
 from kerf.model.snapshot import Event, Synced, Watched
@@ -83,7 +83,7 @@ class Replacing:
         if claim is None or claim.is_deleting or REPLACED_BY not in claim.annotations:
             return DONE
         if found == Handover.NOWHERE:
-            why = "the node stays: other pods have taken what was bought in its place, and nothing else has room"
+            why = f"the node stays: {self._taken_by(claim)}, and nothing else has room"
             for each in self._waiting_alike(claim):
                 await self._actuator.take_back(each, why)
             return Result(then=claim.replaced_by)
@@ -96,20 +96,20 @@ class Replacing:
     def _waiting_alike(self, claim: NodeClaim) -> tuple[NodeClaim, ...]:
         """The claims that wait for the very same ones, with itself: a group of pods may be on their nodes, which go
         together or not at all."""
-        news = filter(None, map(self._state.claim, claim.replaced_by))
-        names = sorted({claim.name, *chain.from_iterable(new.replaces for new in news)})
+        names = sorted({claim.name, *chain.from_iterable(new.replaces for new in self._news(claim))})
         olds = filter(None, map(self._state.claim, names))
         return tuple(old for old in olds if not old.is_deleting and old.replaced_by == claim.replaced_by)
 
     async def _handover(self, claim: NodeClaim) -> Handover:
         """Where the pods of the claim's node, and of those that wait alike, can go: the worst of these.
 
-        On nodes that no pod has come to yet they go as planned.
+        On nodes that no pod has come to yet, and that have what was predicted, they go as planned.
         """
-        news = (self._state.claim(name) for name in claim.replaced_by)
-        pods = (pod for new in news if new is not None for pod in self._state.pods_on(new.node_name))
+        news = self._news(claim)
+        pods = (pod for new in news for pod in self._state.pods_on(new.node_name))
         nodes = [self._state.node_of(each) for each in self._waiting_alike(claim)]
-        if self._state.node_of(claim) is None or not any(moves(pod) for pod in pods):
+        is_as_planned = not any(REGISTERED_LESS in new.annotations for new in news) and not any(map(moves, pods))
+        if self._state.node_of(claim) is None or is_as_planned:
             return Handover.READY
         snapshot = self._state.snapshot(self._ports.clock.now_s())
         market = await self._book.market(snapshot)
@@ -121,6 +121,18 @@ class Replacing:
             self._found, self._kept = (snapshot.version, market, found), world.left() or self._kept
         all_found = {found.get(node.name, Handover.READY) for node in nodes if node is not None}
         return next(each for each in (Handover.NOWHERE, Handover.COMING, Handover.READY) if each in all_found)
+
+    def _news(self, claim: NodeClaim) -> tuple[NodeClaim, ...]:
+        return tuple(filter(None, map(self._state.claim, claim.replaced_by)))
+
+    def _taken_by(self, claim: NodeClaim) -> str:
+        """Why what was bought for its pods has no room for them."""
+        less = (
+            f"{new.name}: {new.annotations[REGISTERED_LESS]}"
+            for new in self._news(claim)
+            if REGISTERED_LESS in new.annotations
+        )
+        return next(less, "other pods have taken what was bought in its place")
 
     def _is_coming(self, name: str) -> bool:
         claim = self._state.claim(name)
