@@ -63,7 +63,7 @@ def test_a_decision_rests_fifteen_seconds(cluster: Cluster) -> None:
 
 
 class Refusing(SimWriter):
-    """A server that refuses the first write of a claim's status, which somebody else has just changed."""
+    """A server that refuses the first write of a claim's status, which another controller has just changed."""
 
     is_done = False
 
@@ -76,7 +76,7 @@ class Refusing(SimWriter):
 
 
 def test_a_deletion_that_is_refused_stops_no_other_and_opens_its_node_again(cluster: Cluster) -> None:
-    """The node is tainted by then; it takes pods again, and whether it goes is decided anew."""
+    """The node is tainted by then; it takes pods again, and whether it goes is decided again."""
     cluster.ports = replace(cluster.ports, writer=Refusing(cluster.api))
     cluster.use(cluster.cloud)
     start(cluster, idle=[1, 2])

@@ -128,7 +128,7 @@ class Actuator:
             self._under_way.difference_update(each.claim for each in waiting)
         for deletion in plan.deletions:
             if not deletion.replaced_by:
-                # What somebody else has just written is decided again, and stops no other.
+                # What another controller has just written is decided again, and stops no other.
                 with suppress(Conflict):
                     await self.delete(deletion)
 

@@ -172,7 +172,7 @@ class DisruptionController:
         try:
             await self._actuator.exchange(plan, snapshot)
         finally:
-            # A claim whose deletion failed stays: its node is opened again, and all is decided anew.
+            # A claim whose deletion failed stays: its node is opened, and all is decided again.
             self._going -= {name for name in going if (c := self._state.claim(name)) is not None and not c.is_deleting}
         _count(plan)
         return Result(self._settings.disruption_poll_s)

@@ -208,7 +208,7 @@ class Lifecycle:
             text = f"{reasons_text(instance.sold_out)}; launched {instance.offering} instead"
             self._ports.recorder.record(events.insufficient_capacity(name, text))
         labels = {**claim.labels, **instance.labels}
-        # One that somebody else has made is drained like all others.
+        # One that a user has made is drained like all others.
         finalizers = tuple(dict.fromkeys((*claim.finalizers, TERMINATION_FINALIZER)))
         claim = await self._ports.writer.update_node_claim(replace(claim, labels=labels, finalizers=finalizers))
         done = replace(
