@@ -75,16 +75,18 @@ class Refusing(SimWriter):
         return await super().update_node_claim_status(claim)
 
 
-def test_a_deletion_that_is_refused_stops_no_other_and_opens_its_node_again(cluster: Cluster) -> None:
-    """The node is tainted by then; it takes pods again, and whether it goes is decided again."""
+def test_a_deletion_that_is_refused_stops_no_other_and_is_decided_again(cluster: Cluster) -> None:
+    """The node is tainted by then; it takes pods again, and goes after another rest."""
     cluster.ports = replace(cluster.ports, writer=Refusing(cluster.api))
     cluster.use(cluster.cloud)
-    start(cluster, idle=[1, 2])
+    start(cluster, idle=[1, 2], budgets=[{"nodes": "2"}])
     cluster.at(15)
     assert (["gpu-2"], (DISRUPTED_TAINT,)) == (going(cluster), cluster.node().taints)
 
-    cluster.at(26)
+    cluster.at(25)
     assert () == cluster.node().taints
+    cluster.at(40)
+    assert (["gpu-1", "gpu-2"], (DISRUPTED_TAINT,)) == (going(cluster), cluster.node().taints)
 
 
 def test_a_node_is_looked_at_when_its_time_is_over(cluster: Cluster) -> None:
