@@ -32,6 +32,8 @@ _NEARLY = 1e-8
 _FIRST_FILLS, _BEST_FILLS = 20, 10
 """Whole nodes of a type to begin with, and in one round."""
 _MUCH = 1e30
+_LITTLE = 1e-6
+"""A split holds for another type only where that has more than so much of what is priced."""
 _CLOSE = 1e-6
 """The search ends where the bound is so near to the best that any split gives."""
 
@@ -432,7 +434,9 @@ class _Search:
             group = int(relaxation.group[number])
             members = np.flatnonzero(relaxation.group == group)
             need = relaxation.amounts[members] @ held.units[at] + relaxation.cards[members] * held.cards[at]
-            scale = np.divide(self._price[members], need, out=np.zeros(len(members)), where=need > 0)
+            # What hardly anything of the split is for has prices of nothing once they are whole numbers.
+            has = need * held.factors[at] > _LITTLE * self._price[number]
+            scale = np.divide(self._price[members], need, out=np.zeros(len(members)), where=has)
             least = np.where(relaxation.takes[:, members], ratio[:, at, None], _MUCH).min(axis=0) * scale
             better = least > quality[members]
             mine = members[better]
