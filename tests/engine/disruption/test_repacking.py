@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kerf.engine.disruption.causes import Alternative, Lacks, NoAlternative
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.repacking import nearest, propose
+from kerf.engine.disruption.substitution import Substitutes
 from kerf.engine.explain.disruption import explained
 from kerf.engine.options import Options
 from kerf.engine.world import World
@@ -248,6 +249,19 @@ def test_every_pod_of_a_node_that_goes_has_one_place_that_holds_it(held: Cluster
     assert command.cost.after_micro < command.cost.before_micro
     names = {launch.name for launch in command.launches}
     assert names == {name for each in command.deletions for name in each.replaced_by}
+
+
+@given(fleets())
+@settings(max_examples=30, deadline=None)
+def test_what_was_tried_before_changes_no_answer(held: ClusterSnapshot) -> None:
+    """One value answers for many sets of nodes, in any order, as if each were the first."""
+    found = may_go(held)
+    sets = [*([each] for each in found), found, found[::2]]
+    asked = Substitutes(World(held, LARGE))
+    together = [asked.of(each, must_save=True) for each in sets]
+
+    assert together[::-1] == [asked.of(each, must_save=True) for each in reversed(sets)]
+    assert together == [Substitutes(World(held, LARGE)).of(each, must_save=True) for each in sets]
 
 
 def other(snapshot: ClusterSnapshot, market: Market = LARGE) -> Alternative | NoAlternative:

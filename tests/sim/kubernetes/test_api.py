@@ -355,6 +355,18 @@ def test_an_owner_made_again_is_another_owner(world: World) -> None:
     assert [] == world.api.list("Pod")
 
 
+def test_an_event_that_has_expired_owns_nothing(world: World) -> None:
+    """An API that forgets what was said an hour ago forgets who said it, too."""
+    api = InMemoryApi(world.clock, keeps=100)
+    said = api.create({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "a"}})
+    world.at(3_601, lambda: api.create({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "b"}}))
+    api.create(owned(pod(), said))
+    world.at(3_602)
+
+    assert ["b"] == [each["metadata"]["name"] for each in api.list("Event")]
+    assert [] == api.list("Pod")
+
+
 # Pods.
 
 

@@ -103,6 +103,7 @@ class Substitutes:
     def __init__(self, world: World, receives: Receives = may_receive) -> None:
         self._world, self._receives = world, receives
         self._options = replace(world.options, with_bound=False, with_cost=False)
+        self._marked = dict[str, ClusterNode]()
 
     @cached_property
     def start_s(self) -> float:
@@ -135,8 +136,7 @@ class Substitutes:
             return None
         made = self._decided(world, keys)
         placed = {each.pod.pod: each for each in made.placements if each.pod.pod in keys}
-        refused = {node.name for node in self._base.nodes if not self._receives(node, self._base)}
-        if made.relabels or made.evictions or any(each.node in refused for each in placed.values()):
+        if made.relabels or made.evictions or any(each.node in self._refused for each in placed.values()):
             return None
         launches = [launch for launch in made.launches if any(each.pod in keys for each in launch.pods)]
         bought = {each.pod for launch in launches for each in launch.pods if each.pod in keys}
@@ -209,12 +209,25 @@ class Substitutes:
 
     def _without(self, marked: set[str]) -> World:
         """The world in which these nodes go, and only those that receive pods take theirs."""
-        base = self._base
-        nodes = tuple(
-            _going(node) if node.name in marked else node if self._receives(node, base) else closed(node)
-            for node in base.nodes
-        )
-        return self._world.of(replace(base, nodes=nodes)).with_leaving()
+        pairs = zip(self._base.nodes, self._staying, strict=True)
+        nodes = tuple(self._going(node) if node.name in marked else stays for node, stays in pairs)
+        return self._world.of(replace(self._base, nodes=nodes)).with_leaving()
+
+    def _going(self, node: ClusterNode) -> ClusterNode:
+        """The node as one that goes, the same object each time: what is found out about it is kept."""
+        if node.name not in self._marked:
+            self._marked[node.name] = _going(node)
+        return self._marked[node.name]
+
+    @cached_property
+    def _refused(self) -> frozenset[str]:
+        """The nodes that take no pods of those that go, by name."""
+        return frozenset(node.name for node in self._base.nodes if not self._receives(node, self._base))
+
+    @cached_property
+    def _staying(self) -> tuple[ClusterNode, ...]:
+        """The nodes of the base, those that take no pods closed; the same objects for all victims."""
+        return tuple(closed(node) if node.name in self._refused else node for node in self._base.nodes)
 
     @cached_property
     def _base(self) -> ClusterSnapshot:

@@ -398,8 +398,10 @@ class InMemoryApi:
         self._said.append((now_s, key))
         while self._said[0][0] < now_s - _SAID_S:
             _, old = self._said.popleft()
-            if held.pop(old, None) is not None:
+            gone = held.pop(old, None)
+            if gone is not None:
                 del order[bisect_left(order, old)]
+                self._owners.replace(gone, None)
 
     def _soon(self, callback: Callable[[], None]) -> None:
         self._clock.call_at(self._clock.now_s(), callback)

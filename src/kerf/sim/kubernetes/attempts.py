@@ -59,7 +59,10 @@ def prepared(pod: Pod, raw: Json, rooms: Rooms, ignored: frozenset[str] = frozen
 
 
 class KnownRefusals:
-    """What nodes were refused for, by the pods that ask alike: most nodes are as they were at the last attempt."""
+    """What nodes were refused for, by the pods that ask alike: most nodes are as they were at the last attempt.
+
+    Of nodes that are gone it keeps no more than there are nodes.
+    """
 
     def __init__(self) -> None:
         self._by_form: dict[tuple[int, tuple[str, ...], frozenset[str]], tuple[PodSpec, _ByNode]] = {}
@@ -107,6 +110,9 @@ def verdict(
         refused_by.add(refused.plugin)
         if not refused.is_final:
             others.append(room)
+    if len(refusals) > 2 * len(rooms):
+        for name in refusals.keys() - rooms.by_name.keys():
+            del refusals[name]
     return Judgement(feasible, reasons, frozenset(refused_by), open=others)
 
 

@@ -161,10 +161,11 @@ class Kubelets:
         if self._startup_taints(node):
             self._once("startup", uid_of(node), _AGENT_S, lambda: self._end_startup(name))
 
-    def _on_pod(self, what: str, pod: Json) -> None:
+    def _on_pod(self, type_: str, pod: Json) -> None:
         _, namespace, name = key_of(pod)
-        if what == DELETED:
+        if type_ == DELETED:
             self._pods_by_node.get(node_of(pod), {}).pop((namespace, name), None)
+            self._timers -= {(what, uid_of(pod)) for what in ("start", "stop", "end")}
             return
         if node_of(pod):
             self._pods_by_node.setdefault(node_of(pod), {})[namespace, name] = uid_of(pod)
