@@ -19,7 +19,6 @@ from kerf.model.nodeclaim import (
     INSTANCE_TERMINATING,
     LAUNCHED,
     REGISTERED,
-    REPLACED_BY,
     TERMINATION_TIMESTAMP,
     TRUE,
     UNHEALTHY,
@@ -476,61 +475,6 @@ def test_a_pod_that_never_ends_holds_one_node_not_the_others(cluster: Cluster) -
 
     cluster.at(100)
     assert [] == cluster.names("NodeClaim")
-
-
-ONE, FOUR = {"nvidia.com/gpu": "1"}, {"nvidia.com/gpu": "4"}
-
-
-def exchanged(cluster: Cluster, *pods: Json) -> None:
-    """Two nodes with these pods that go because others are up in their place."""
-    cluster.put(pool(), *pods)
-    cluster.running(9)
-    for number in (1, 2):
-        cluster.running(number, annotations={REPLACED_BY: "gpu-9"})
-    cluster.start(Lifecycle(cluster.state, cluster.ports, cluster.book, cluster.settings))
-    for number in (1, 2):
-        cluster.remove("NodeClaim", f"gpu-{number}")
-
-
-@pytest.mark.parametrize("node", ["node-1", "node-2"])
-def test_pods_of_more_cards_leave_first_where_others_have_come(cluster: Cluster, node: str) -> None:
-    """Else small ones take parts of the cards that were bought for a large one; also those of another node."""
-    plain = here("plain", limits={"cpu": "1"})
-    exchanged(cluster, here("small", limits=ONE), plain, pod("large", node=node, limits=FOUR))
-    assert ["large", "plain"] == leaving(cluster)
-
-    cluster.remove("Pod", "large")
-    cluster.at(2)
-    assert ["plain", "small"] == leaving(cluster)
-
-
-def test_small_pods_leave_once_a_successor_of_more_cards_has_its_place(cluster: Cluster) -> None:
-    """Until then it waits among them."""
-    exchanged(cluster, here("small", limits=ONE), here("large", limits=FOUR))
-    cluster.put(pod("large-again", limits=FOUR, refused=None))
-    cluster.remove("Pod", "large")
-    cluster.at(10)
-    assert [] == leaving(cluster)
-
-    cluster.change("Pod", "large-again", spec={"nodeName": "node-9"})
-    cluster.at(12)
-    assert ["small"] == leaving(cluster)
-
-
-@pytest.mark.parametrize(
-    ("after_s", "given", "annotation"),
-    [(61, {}, REPLACED_BY), (0, WEB, REPLACED_BY), (0, {}, "example.com/other")],
-    ids=["for a minute", "held by a budget", "no other came"],
-)
-def test_small_pods_wait_for_no_others(cluster: Cluster, after_s: float, given: Json, annotation: str) -> None:
-    """An old node costs money meanwhile, and what holds a large pod may hold it for ever."""
-    cluster.put(pool(), here("small", limits=ONE), here("large", limits=FOUR, **given), budget(minAvailable=1))
-    cluster.running(1, annotations={annotation: "gpu-9"})
-    cluster.start(Lifecycle(cluster.state, cluster.ports, cluster.book, cluster.settings))
-    cluster.remove("NodeClaim", "gpu-1")
-    cluster.at(after_s)
-
-    assert "small" in leaving(cluster)
 
 
 def test_a_throttled_cloud_only_delays_the_end(cluster: Cluster) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from kerf.cloudprovider import InstanceNotFound, repair_policies_of
 from kerf.config import Settings
-from kerf.controllers.nodeclaim.evictions import YIELDS_S, Evictions
+from kerf.controllers.nodeclaim.evictions import Evictions
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.draining import MIN_DRAIN_S, Drain, awaited_attachments
 from kerf.engine.explain.draining import failed_draining_text, held_text
@@ -137,8 +137,7 @@ class Termination:
                     self._ports.recorder.record(events.grace_period_expiring(kind, name, deadline_s))
         disrupted = claim.condition(DISRUPTION_REASON)
         reason = disrupted.reason if disrupted is not None else "its node is terminated"
-        yields_until_s = claim.deleted_s + YIELDS_S if claim.replaced_by and claim.deleted_s is not None else 0.0
-        drain, again_s = await self._evictions.go_on(node, deadline_s, reason, yields_until_s)
+        drain, again_s = await self._evictions.go_on(node, deadline_s, reason)
         if drain.awaited:
             return await self._say_held(claim, node, drain), max(_SOONEST_S, min(again_s, self._settings.drain_poll_s))
         drained = claim.condition(DRAINED)
