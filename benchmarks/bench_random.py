@@ -102,7 +102,7 @@ def outcome(seed: int, days: float, gpus: int, faults: float = 1) -> Outcome:
     return Outcome(seed, watch, time.process_time() - start, replace(report, rows=(), samples=()))
 
 
-def days(number: float = 30, gpus: int = 460, seeds: int = SEEDS, workers: int = 2) -> Iterator[tuple[str, float]]:
+def days(number: float = 30, gpus: int = 500, seeds: int = SEEDS, workers: int = 2) -> Iterator[tuple[str, float]]:
     """So many days of so many seeds, of a fleet of the size that the aim is for. Takes days of CPU."""
     yield from _of_seeds("days", number, gpus, seeds, workers, 1)
 
