@@ -9,7 +9,14 @@ from dataclasses import dataclass
 
 from kerf.model.capacitybuffers import PROBLEMS as BUFFER_PROBLEMS
 from kerf.model.causes import Cause, Paced
-from kerf.model.nodeclaim import OVERLOADED, PRICE_CAP_EXCEEDED, TERMINATION_TIMESTAMP, TRUE, Condition
+from kerf.model.nodeclaim import (
+    DO_NOT_DISRUPT,
+    OVERLOADED,
+    PRICE_CAP_EXCEEDED,
+    TERMINATION_TIMESTAMP,
+    TRUE,
+    Condition,
+)
 from kerf.model.nodepool import NodePool
 from kerf.model.printable import one_line
 from kerf.model.provisioningrequests import NODES_STARTING
@@ -216,6 +223,12 @@ def disruption_terminating(kind: str, name: str, reason: str) -> Occurrence:
 def disruption_blocked(kind: str, name: str, why: str) -> Occurrence:
     """A node would go, and something forbids it."""
     return _about(kind, name, NORMAL, "DisruptionBlocked", why)
+
+
+def protection_invalid(pod_key: str, problem: str) -> Occurrence:
+    """The do-not-disrupt of a pod says nothing that counts, so it protects nothing; repeated after an hour."""
+    text = f"Invalid {DO_NOT_DISRUPT} annotation: {problem}, ignoring annotation"
+    return _about("Pod", pod_key, WARNING, "InvalidDoNotDisruptAnnotation", text, 3600)
 
 
 def below_floor(pool: str, claim: str, why: str) -> Occurrence:
