@@ -248,7 +248,8 @@ def replacing(claim: str, by: str, what: str) -> Occurrence:
 
 def expires_too_soon(pool: str, after: str) -> Occurrence:
     """Nodes of a pool are too old before they are ready."""
-    text = f"expireAfter {after} is over before a node is ready: its nodes go as soon as they are up"
+    goes = "its nodes go when they have been up as long as they took to start"
+    text = f"expireAfter {after} is over before a node is ready: {goes}"
     return _about("NodePool", pool, WARNING, "ExpireAfterTooShort", text, 900)
 
 
