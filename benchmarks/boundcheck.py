@@ -15,7 +15,7 @@ from typing import Any
 _Json = Mapping[str, Any]
 _MICRO, _NANO = 10**6, 10**9
 _CORES, _WHOLE = 100, 100
-_PLACES, _SLOTS = "places of shape ", "card slots"
+_PLACES, _SLOTS, _WHOLE_CARDS = "places of shape ", "card slots", "whole cards"
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class PodRow:
     """One pod: what it asks of a node in all, and of how many cards what part of each (memory and cores in percent).
 
     With `mib` it asks for so much memory of each card instead. `models` are those of the cards that it may have, any
-    where there are none; a bound takes no notice of them.
+    where there are none.
     """
 
     key: str
@@ -68,6 +68,7 @@ class _Prices:
     unit: Mapping[str, Fraction]
     card: int
     slices: tuple[tuple[int, int, int], ...]
+    whole_cards: int | None
 
     def of_slice(self, memory_mib: int, cores: int) -> int:
         """The dearest of those that are no larger."""
@@ -87,7 +88,10 @@ def proved(plan: _Json, pods: Iterable[PodRow], types: Sequence[TypeRow]) -> int
 
 
 class _Check:
-    """One plan. Equal pods are a group; `places of shape 0` is about the group of the first pod in `worth`."""
+    """One plan. Equal pods are a group; `places of shape 0` is about the group of the first pod in `worth`.
+
+    Where the plan looks at nodes by how many cards pods with several whole cards take, each such number is a case here.
+    """
 
     def __init__(self, plan: _Json, pods: Iterable[PodRow], types: Sequence[TypeRow]) -> None:
         stated, self._types = plan["lowerBound"], types
@@ -95,7 +99,7 @@ class _Check:
         alike: dict[tuple[object, ...], list[PodRow]] = defaultdict(list)
         for pod in pods:
             if pod.key in planned:
-                alike[*sorted(pod.amounts.items()), pod.cards, pod.percent, pod.mib, pod.cores].append(pod)
+                alike[*sorted(pod.amounts.items()), pod.cards, pod.percent, pod.mib, pod.cores, pod.models].append(pod)
         if sum(map(len, alike.values())) != len(planned):
             raise UnprovenError("the plan has pods that are not in the input")
         self._groups = list(alike.values())
@@ -103,30 +107,64 @@ class _Check:
         self._order = [place[worth["pod"]] for worth in stated["worth"]]
         self._worth = dict(zip(self._order, (_nano(worth["perHour"]) for worth in stated["worth"]), strict=True))
         by_name = {each.name: each for each in types}
-        self._whole = {entry["instanceType"] for entry in stated.get("wholeNodes", ())}
+        whole = stated.get("wholeNodes", ())
+        self._is_by_case = any("wholeCards" in entry for entry in (*whole, *stated["prices"]))
+        self._whole = {(entry["instanceType"], entry.get("wholeCards", 0)) for entry in whole}
+        held = list(enumerate(group[0] for group in self._groups))
+        self._takers = {kind.name: [number for number, pod in held if places(kind, pod)] for kind in types}
         self._entries = [self._entry(entry, by_name.get(entry["instanceType"])) for entry in stated["prices"]]
 
     def micro(self) -> int:
         """What the pods cost at least."""
         # Where nodes are looked at whole, the plan says what pods are worth, and both kinds of types are held to it.
         least = {number: Fraction(nano) for number, nano in self._worth.items()} if self._whole else {}
-        takers = {kind.name: self._taken(kind) for kind in self._types}
-        if len(set().union(*takers.values())) < len(self._groups):
+        if len(set().union(*self._takers.values())) < len(self._groups):
             raise UnprovenError("a pod fits on no type")
-        for kind in self._types:
-            if takers[kind.name] and kind.name not in self._whole:
-                for number, value in self._values(kind, takers[kind.name]).items():
+        cases = [(kind, taken) for kind in self._types if self._takers[kind.name] for taken in self._cases(kind)]
+        for kind, taken in cases:
+            if (kind.name, taken) not in self._whole:
+                for number, value in self._values(kind, taken).items():
                     least[number] = min(least.get(number, value), value)
-        for kind in self._types:
-            if kind.name in self._whole and self._fullest(kind, least) > kind.price_micro * (_NANO // _MICRO):
+        for kind, taken in cases:
+            if (kind.name, taken) in self._whole and self._fullest(kind, least) > kind.price_micro * (_NANO // _MICRO):
                 raise UnprovenError(f"a node of {kind.name} holds pods that are worth more than it")
         total = sum((least[number] * len(group) for number, group in enumerate(self._groups)), Fraction(0))
         step = math.gcd(*(each.price_micro for each in self._types))
         node = max(min(k.price_micro for k in self._types if places(k, group[0])) for group in self._groups)
         return max(node, math.ceil(total * _MICRO / (_NANO * step)) * step if step else 0)
 
-    def _taken(self, kind: TypeRow) -> list[int]:
-        return [number for number, group in enumerate(self._groups) if places(kind, group[0])]
+    def _several(self, kind: TypeRow, number: int) -> int:
+        """How many cards of the type such pods take, where no slice of any pod has room beside theirs; else 0."""
+        pod = self._groups[number][0]
+        if not self._is_by_case or pod.cards < 2:
+            return 0
+        alike = {n for other in self._types if other.card == kind.card for n in self._takers[other.name]}
+        others = [self._groups[n][0] for n in alike]
+        memory = pod.memory_mib(kind.card_mib)
+        is_alone = kind.slots == 1 or all(
+            memory + other.memory_mib(kind.card_mib) > kind.card_mib or pod.cores + other.cores > _CORES
+            for other in others
+            if other.cards
+        )
+        return pod.cards if is_alone else 0
+
+    def _cases(self, kind: TypeRow) -> list[int]:
+        """How many cards of a node pods with several whole ones may take together."""
+        each = {self._several(kind, number) for number in self._takers[kind.name]} - {0}
+        found = {0}
+        for total in range(1, kind.cards + 1):
+            if any(total - count in found for count in each):
+                found.add(total)
+        return sorted(found)
+
+    def _taken(self, kind: TypeRow, taken: int) -> list[int]:
+        """The groups of which pods may be on such a node."""
+        found = []
+        for number in self._takers[kind.name]:
+            several = self._several(kind, number)
+            if several <= taken and (several or not self._groups[number][0].cards or kind.cards > taken):
+                found.append(number)
+        return found
 
     def _fullest(self, kind: TypeRow, worth: Mapping[int, Fraction]) -> Fraction:
         """The most that pods on one node of the type, which has one card or none, are worth: shape by shape.
@@ -138,7 +176,7 @@ class _Check:
         names = sorted({name for group in self._groups for name in group[0].amounts})
         start = (*(kind.amounts.get(name, 0) for name in names), kind.card_mib, _CORES, kind.slots)
         held = {start: Fraction(0)}
-        for number in self._taken(kind):
+        for number in self._takers[kind.name]:
             pod, most = self._groups[number][0], len(self._groups[number])
             card = (pod.memory_mib(kind.card_mib), pod.cores, 1) if pod.cards else (0, 0, 0)
             need = (*(pod.amounts.get(name, 0) for name in names), *card)
@@ -151,24 +189,27 @@ class _Check:
                     held[left] = max(value, held.get(left, value))
         return max(held.values())
 
-    def _values(self, kind: TypeRow, taken: Sequence[int]) -> Mapping[int, Fraction]:
-        """What pods are worth on the type: by its own entry, else by that of a type with such cards.
+    def _values(self, kind: TypeRow, taken: int) -> Mapping[int, Fraction]:
+        """What pods are worth on such nodes: by their own entry, else by that of a type with such cards.
 
         Whichever it is proves something; it is the one that lowers least what the plan says pods are worth.
         """
-        own = [entry for entry in self._entries if entry[0].name == kind.name]
+        own = [entry for entry in self._entries if entry[0].name == kind.name and entry[1].whole_cards in (None, taken)]
         like = own or [entry for entry in self._entries if entry[0].card == kind.card]
         if not like:
             raise UnprovenError(f"no prices for {kind.name}")
-        found = [{number: self._value(kind, prices, number) for number in taken} for _, prices in like]
+        numbers = self._taken(kind, taken)
+        found = [{number: self._value(kind, taken, prices, number) for number in numbers} for _, prices in like]
         return max(found, key=lambda values: min(value / max(1, self._worth.get(n, 0)) for n, value in values.items()))
 
-    def _value(self, kind: TypeRow, prices: _Prices, number: int) -> Fraction:
+    def _value(self, kind: TypeRow, taken: int, prices: _Prices, number: int) -> Fraction:
         """What one pod asks at the entry's prices, scaled to what the type is sold for."""
-        need = prices.card * kind.cards + sum(u * self._has(kind, name) for name, u in prices.unit.items())
+        need = sum((u * self._has(kind, name, taken) for name, u in prices.unit.items()), Fraction(0))
+        need += prices.card * (kind.cards - taken)
         pod = self._groups[number][0]
-        value = pod.cards * Fraction(prices.of_slice(pod.memory_mib(kind.card_mib), pod.cores))
-        value += sum(u * self._asked(number, name) for name, u in prices.unit.items())
+        value = sum((u * self._asked(kind, number, name) for name, u in prices.unit.items()), Fraction(0))
+        if not self._several(kind, number):
+            value += pod.cards * prices.of_slice(pod.memory_mib(kind.card_mib), pod.cores)
         return value * kind.price_micro * (_NANO // _MICRO) / need if need else Fraction(0)
 
     def _entry(self, entry: _Json, kind: TypeRow | None) -> tuple[TypeRow, _Prices]:
@@ -180,28 +221,35 @@ class _Check:
         slices = tuple((s["memoryMiB"], s["cores"], _nano(s["perHour"])) for s in entry.get("slices", ()))
         if min((*parts.values(), card, *(price for _, _, price in slices)), default=0) < 0:
             raise UnprovenError(f"{kind.name} has a price below 0")
-        if cards and cards != kind.cards:
-            raise UnprovenError(f"{kind.name} has {kind.cards} cards, not {cards}")
+        taken = entry.get("wholeCards", 0)
+        if cards and cards != kind.cards - taken:
+            raise UnprovenError(f"{kind.name} has {kind.cards - taken} cards left, not {cards}")
         if sum(parts.values()) + card * cards > kind.price_micro * (_NANO // _MICRO):
             raise UnprovenError(f"the parts of {kind.name} are more than its price")
         if slices and fullest(slices, kind.card_mib, kind.slots) > card:
             raise UnprovenError(f"a card of {kind.name} holds slices that are worth more than it")
         # What cannot be counted here proves nothing.
-        unit = {name: Fraction(part, has) for name, part in parts.items() if (has := self._has(kind, name))}
-        return kind, _Prices(unit, card, slices)
+        unit = {name: Fraction(part, has) for name, part in parts.items() if (has := self._has(kind, name, taken))}
+        return kind, _Prices(unit, card, slices, entry.get("wholeCards"))
 
-    def _has(self, kind: TypeRow, name: str) -> int:
-        """How much of a resource a node of the type has; 0 for one that is not counted here."""
+    def _has(self, kind: TypeRow, name: str, taken: int) -> int:
+        """How much of a resource such a node has; 0 for one that is not counted here."""
         if name.startswith(_PLACES):
             group = self._groups[self._order[int(name.removeprefix(_PLACES))]]
             return min(len(group), places(kind, group[0]))
-        return kind.cards * kind.slots if name == _SLOTS else kind.amounts.get(name, 0)
+        if name == _WHOLE_CARDS:
+            return taken
+        return (kind.cards - taken) * kind.slots if name == _SLOTS else kind.amounts.get(name, 0)
 
-    def _asked(self, number: int, name: str) -> int:
+    def _asked(self, kind: TypeRow, number: int, name: str) -> int:
         if name.startswith(_PLACES):
             return int(self._order[int(name.removeprefix(_PLACES))] == number)
-        pod = self._groups[number][0]
-        return pod.cards if name == _SLOTS else pod.amounts.get(name, 0)
+        pod, several = self._groups[number][0], self._several(kind, number)
+        if name == _WHOLE_CARDS:
+            return several
+        if name == _SLOTS:
+            return 0 if several else pod.cards
+        return pod.amounts.get(name, 0)
 
 
 def _nano(value: float) -> int:
@@ -211,7 +259,7 @@ def _nano(value: float) -> int:
 
 def places(kind: TypeRow, pod: PodRow) -> int:
     """How many such pods a node holds at most; slices of one pod lie on different cards."""
-    if pod.cards > kind.cards:
+    if pod.cards > kind.cards or (pod.models and kind.model not in pod.models):
         return 0
     found = [kind.amounts.get(name, 0) // amount for name, amount in pod.amounts.items() if amount]
     if pod.cards:

@@ -36,7 +36,8 @@ class PriceSplit:
 
     `parts` are by resource for all that the node has of it, `card` is for each of its `cards`, and no set of slices
     that a card holds together is worth more. All sum to no more than `price_micro`. Types with other amounts and as
-    many such cards may be held to the same prices of one unit.
+    many such cards may be held to the same prices of one unit. Where `whole_cards` is stated, it is of nodes on which
+    pods with several whole cards take so many, and `cards` are those that are left for the others.
     """
 
     node_pool: str
@@ -46,14 +47,19 @@ class PriceSplit:
     cards: int
     card: int
     pieces: tuple[PieceWorth, ...]
+    whole_cards: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class WholeType:
-    """A type whose price needs no split: whatever pods one of its nodes holds, they are worth no more than it costs."""
+    """A type whose price needs no split: whatever pods one of its nodes holds, they are worth no more than it costs.
+
+    Where `whole_cards` is stated, that is said of nodes on which pods with several whole cards take so many.
+    """
 
     node_pool: str
     instance_type: str
+    whole_cards: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

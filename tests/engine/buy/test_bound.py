@@ -44,6 +44,24 @@ def test_the_bound_is_the_cost_where_nodes_come_full(
     assert expected == per_hour(planned(pods, [pool], types))
 
 
+@pytest.mark.parametrize("ask", [{}, {"gpumem": 10000}, {"gpumem": 6000}], ids=["no sharing", "all", "most"])
+def test_the_cpu_of_a_node_without_a_free_card_is_of_no_use_to_others(ask: dict[str, int]) -> None:
+    """Two pods take all cards of a node and hardly any cpu, two others one card and nearly all cpu: four nodes."""
+    pool = a_hami_pool() if ask else a_pool()
+    pair = an_instance_type("pair", cpu=10, memory="64Gi", devices=cards(2, 10000), price="2.00")
+    pods = [*some(2, "wide", cpu=1, gpu=2, **ask), *some(2, "narrow", cpu=6, gpu=1, **ask)]
+
+    assert 8_000_000 == per_hour(planned(pods, [pool], [pair])) == bound_of(pods, pool, pair)
+
+
+def test_slices_on_two_cards_leave_room_for_others() -> None:
+    """Two slices of 60 % on a card each are not whole cards where others ask for 30 %: one node holds all."""
+    pair = an_instance_type("pair", cpu=10, memory="64Gi", devices=cards(2, 10000), price="2.00")
+    pods = [a_pod("wide", gpu=2, gpumem=6000), *some(2, "narrow", gpu=1, gpumem=3000)]
+
+    assert 2_000_000 == per_hour(planned(pods, [a_hami_pool()], [pair])) == bound_of(pods, a_hami_pool(), pair)
+
+
 def test_large_memory_and_many_cores_share_a_card() -> None:
     """One slice over half of the memory and one over half of the cores fit together: the bound must not say two."""
     pods = [a_pod("a", gpu=1, gpumem=14000, cores=10), a_pod("b", gpu=1, gpumem=1000, cores=60)]

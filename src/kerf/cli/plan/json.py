@@ -8,7 +8,7 @@ from kerf.engine.explain.causes import misfit_text, missing_text
 from kerf.engine.explain.lowerbounds import ignored_text
 from kerf.model.gpu import Slice
 from kerf.model.instancetypes import MICRO, price_number
-from kerf.model.lowerbound import NANO, LowerBound, PriceSplit
+from kerf.model.lowerbound import NANO, LowerBound, PriceSplit, WholeType
 from kerf.model.plan import (
     Admission,
     Deletion,
@@ -62,7 +62,10 @@ def _proof(bound: LowerBound) -> Json:
         "dearestNodePerHour": price_number(bound.node_micro),
         "ignores": [ignored_text(each) for each in bound.ignored],
         "prices": [_split(split) for split in bound.splits],
-        "wholeNodes": [{"nodePool": each.node_pool, "instanceType": each.instance_type} for each in bound.whole],
+        "wholeNodes": [
+            {"nodePool": each.node_pool, "instanceType": each.instance_type, **_whole_cards(each)}
+            for each in bound.whole
+        ],
         "worth": [{"pod": w.pod, "pods": w.count, "perHour": _nano_number(w.nano)} for w in bound.worths],
     }
 
@@ -84,9 +87,14 @@ def _split(split: PriceSplit) -> Json:
         "nodePool": split.node_pool,
         "instanceType": split.instance_type,
         "perHour": price_number(split.price_micro),
+        **_whole_cards(split),
         "parts": {name: _nano_number(part) for name, part in split.parts},
         **(cards if split.cards else {}),
     }
+
+
+def _whole_cards(of: PriceSplit | WholeType) -> Json:
+    return {} if of.whole_cards is None else {"wholeCards": of.whole_cards}
 
 
 def _nano_number(nano: int) -> float | int:

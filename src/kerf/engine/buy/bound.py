@@ -20,6 +20,7 @@ from kerf.engine.buy.dominance import undominated
 from kerf.engine.buy.filling import Filler
 from kerf.engine.buy.pricesplits import MOST_ROUNDS, Splits, split
 from kerf.engine.buy.relaxation import PLACES, Floats, Relaxation, price_of, relaxed
+from kerf.engine.buy.wholecards import by_whole_cards, whole_cards_of
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
@@ -82,10 +83,10 @@ def proven(
     useful = undominated(filler, offered_types, [len(shape) for shape in shapes])
     if not useful:
         return None
-    relaxation = relaxed(filler, useful)
+    relaxation = by_whole_cards(relaxed(filler, useful))
     if not relaxation.takes.any(axis=1).all():
         return None
-    by_price = sorted(range(len(useful)), key=relaxation.price_micro.__getitem__)
+    by_price = sorted(range(len(relaxation.types)), key=relaxation.price_micro.__getitem__)
     cheapest = relaxation.takes[:, by_price].argmax(axis=1).tolist()
     node_micro = max(relaxation.price_micro[by_price[first]] for first in cheapest)
     if max(relaxation.price_micro) * NANO > _MOST_EXACT:
@@ -102,7 +103,7 @@ def proven(
         max(micro, node_micro),
         node_micro,
         tuple(_split(relaxation, at, *held) for at, held in sorted(best.prices.parts.items())),
-        tuple(WholeType(useful[at].pool.name, useful[at].kind.name) for at in sorted(best.splits.whole)),
+        _whole(relaxation, best.splits),
         tuple(PodWorth(shape.pods[0].key, len(shape), each >> _BITS) for shape, each in worth),
         tuple(_ignored(useful, best.splits)),
     )
@@ -140,7 +141,8 @@ def is_about(proof: KeptProof, filler: Filler, offered_types: Sequence[OfferedTy
 
 
 def remember(filler: Filler, relaxation: Relaxation, offered_types: Sequence[OfferedType], most_rounds: int) -> None:
-    """Keep the best prices for the next decision; `offered_types` are all of which the relaxation has the useful ones.
+    """Keep the best prices for the next decision; `offered_types` are all of which the relaxation has the useful ones,
+    as `by_whole_cards` makes them.
 
     Nothing is kept where the filler's holding keeps nothing, or the prices hold for so many pods alone.
     """
@@ -168,10 +170,7 @@ def _note(
             {numbers[at]: int(relaxation.demand[at]) for at in few},
             math.gcd(*(offering.price_micro for each in offered_types for offering in each.offerings)),
             tuple(_split(relaxation, at, *prices) for at, prices in sorted(best.prices.parts.items())),
-            tuple(
-                WholeType(each.pool.name, each.kind.name)
-                for each in map(relaxation.types.__getitem__, sorted(best.splits.whole))
-            ),
+            _whole(relaxation, best.splits),
             tuple(_ignored(offered_types, best.splits)),
         )
     )
@@ -335,7 +334,15 @@ def _split(relaxation: Relaxation, at: int, parts: list[int], pieces: list[int],
     ]
     cards = int(relaxation.cards[at]) if card else 0
     name, price = offered.kind.name, relaxation.price_micro[at]
-    return PriceSplit(offered.pool.name, name, price, tuple(named), cards, card, tuple(worth))
+    whole = whole_cards_of(relaxation, at)
+    return PriceSplit(offered.pool.name, name, price, tuple(named), cards, card, tuple(worth), whole)
+
+
+def _whole(relaxation: Relaxation, splits: Splits) -> tuple[WholeType, ...]:
+    return tuple(
+        WholeType(relaxation.types[at].pool.name, relaxation.types[at].kind.name, whole_cards_of(relaxation, at))
+        for at in sorted(splits.whole)
+    )
 
 
 def _ignored(useful: Sequence[OfferedType], splits: Splits) -> Iterator[Ignored]:

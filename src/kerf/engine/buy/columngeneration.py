@@ -50,7 +50,7 @@ _FILLS_A_ROUND, _MOST_FILLS = 557, 60_000
 _TAIL, _FLAT, _SETTLED = 6, 0.001, 0.01
 """Prices end where the last so many rounds made nodes cheaper by no more than such a part of what they cost; a part of
 that, where there is time for more rounds. Where it was less than the other, no node would make them much cheaper."""
-NEAR = 0.0146
+NEAR = 0.0115
 """Prices end too where nodes in parts cost so little more than the least that is proven; where many rounds or shapes
 have taken the time of several plans, so many times as much."""
 _SHAPES, _MOST_SHAPES = 125, 300

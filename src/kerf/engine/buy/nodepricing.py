@@ -17,10 +17,10 @@ from kerf.engine.buy.cardfills import Numbers
 from kerf.engine.buy.relaxation import Floats, Relaxation
 from kerf.engine.supply.holding import Amounts, Bools
 
-_GRID = 24
-"""Parts of a node's cpu and memory that differ."""
-_MOST_PARTS = 220
-"""So many parts of a node are paired with each other."""
+_GRID, _FINE_GRID = 24, 32
+"""Parts of a node's cpu and memory that differ; with pods without cards, which take what others leave, the finer."""
+_MOST_PARTS, _MORE_PARTS = 220, 300
+"""So many parts of a node are paired with each other; more on the finer grid."""
 _FITS = 1 + 1e-9
 _STEPS = 7
 """How often the net of prices is drawn closer around the best."""
@@ -98,8 +98,9 @@ class NodePricing:
             self._asked = np.concatenate([self._asked, np.zeros((2 - len(kept), len(self._shapes)))])
         self._fill, self._taken = self._possible(fills)
         self._fill_by_pod = np.ascontiguousarray(self._fill.T)
-        self._cells = _cells(self._taken, self._cards or 1)
         bare = np.flatnonzero(self._slices == 0)
+        self._grid, self._most_parts = (_FINE_GRID, _MORE_PARTS) if len(bare) else (_GRID, _MOST_PARTS)
+        self._cells = self._cells_of(self._taken, self._cards or 1)
         self._bundles = self._bundled(bare)
         several = self._slices > 1
         levels = _levels(self._slices)
@@ -140,13 +141,13 @@ class NodePricing:
         worth = prices[self._shapes]
         each = np.append(worth, 0.0)
         values = sum((each[column] for column in self._fill_by_pod), np.zeros(len(self._fill)))
-        kept = _best_of_each(self._cells, values)
+        kept = self._best_of_each(self._cells, values)
         rates, card, most = self._rates(kept, values, worth)
         if most < least:
             return WholeNodes(np.zeros((0, self._all), dtype=np.int64), np.zeros(0), most)
         waste = card + rates @ self._taken[:2] - values
         slack = most - least
-        parts = self._ways(kept, values, waste).only(_frugal(waste[kept], slack))
+        parts = self._ways(kept, values, waste).only(self._frugal(waste[kept], slack))
         forced = self._forced(worth, values, waste) if each_shape else None
         whole, single = self._whole(parts, forced, worth, rates, card, slack)
         order = np.argsort(-whole.worth, kind="stable")[:most_nodes]
@@ -277,7 +278,7 @@ class NodePricing:
         gained = np.append(0.0, worth[shapes] * numbers)
         parts = _Parts(taken, counts, gained, rates @ taken[:2] - gained)
         single = parts.only(1 + np.flatnonzero(numbers == 1))
-        parts = parts.only(_frugal(parts.waste, slack))
+        parts = parts.only(self._frugal(parts.waste, slack))
         if not len(parts):
             parts = _Parts(taken, counts, gained, rates @ taken[:2] - gained).only(np.zeros(1, dtype=np.int64))
         for number in range(_BUNDLES):
@@ -297,12 +298,35 @@ class NodePricing:
         waste = ones.waste[first] + others.waste[second]
         taken = ones.taken[:, first] + others.taken[:, second]
         gained = ones.worth[first] + others.worth[second]
-        chosen = _best_of_each(_cells(taken, 1), gained if is_last else -waste)
+        chosen = self._best_of_each(self._cells_of(taken, 1), gained if is_last else -waste)
         if not is_last:
-            chosen = chosen[_frugal(waste[chosen], slack)]
+            chosen = chosen[self._frugal(waste[chosen], slack)]
         first, second = first[chosen], second[chosen]
         counts = ones.counts[first] + others.counts[second]
         return _Parts(taken[:, chosen], counts, gained[chosen], waste[chosen])
+
+    def _cells_of(self, taken: Floats, cards: int) -> Amounts:
+        """By part the number of its cell of the grid; one of several cards takes little, and has smaller cells."""
+        scale = self._grid * float(np.sqrt(cards))
+        first, second = (np.minimum((each * scale).astype(np.int64), self._grid - 1) for each in taken[:2])
+        cells: Amounts = first * self._grid + second
+        return cells
+
+    def _best_of_each(self, cells: Amounts, values: Floats) -> Amounts:
+        """Of each cell the number of the part with the highest value, and of equals the last."""
+        best = np.full(self._grid * self._grid, -np.inf)
+        np.maximum.at(best, cells, values)
+        hit = np.flatnonzero(values >= best[cells])
+        found = np.full(self._grid * self._grid, -1, dtype=np.int64)
+        found[cells[hit]] = hit
+        return found[found >= 0]
+
+    def _frugal(self, waste: Floats, slack: float) -> Amounts:
+        """The parts that waste no more than `slack`, and of many those that waste least."""
+        kept = np.flatnonzero(waste <= slack)
+        if len(kept) > self._most_parts:
+            kept = np.sort(kept[np.argsort(waste[kept], kind="stable")[: self._most_parts]])
+        return kept
 
 
 def _cards_of(relaxation: Relaxation, number: int) -> tuple[int, Amounts]:
@@ -330,32 +354,6 @@ def _levels(cards: Amounts) -> Amounts:
 def _padded(asked: Floats) -> Floats:
     """With a shape more, that asks for nothing."""
     return np.concatenate([asked, np.zeros((len(asked), 1))], axis=1)
-
-
-def _cells(taken: Floats, cards: int) -> Amounts:
-    """By part the number of its cell of the grid; one of several cards takes little, and has smaller cells."""
-    scale = _GRID * float(np.sqrt(cards))
-    first, second = (np.minimum((each * scale).astype(np.int64), _GRID - 1) for each in taken[:2])
-    cells: Amounts = first * _GRID + second
-    return cells
-
-
-def _best_of_each(cells: Amounts, values: Floats) -> Amounts:
-    """Of each cell the number of the part with the highest value, and of equals the last."""
-    best = np.full(_GRID * _GRID, -np.inf)
-    np.maximum.at(best, cells, values)
-    hit = np.flatnonzero(values >= best[cells])
-    found = np.full(_GRID * _GRID, -1, dtype=np.int64)
-    found[cells[hit]] = hit
-    return found[found >= 0]
-
-
-def _frugal(waste: Floats, slack: float) -> Amounts:
-    """The parts that waste no more than `slack`, and of many those that waste least."""
-    kept = np.flatnonzero(waste <= slack)
-    if len(kept) > _MOST_PARTS:
-        kept = np.sort(kept[np.argsort(waste[kept], kind="stable")[:_MOST_PARTS]])
-    return kept
 
 
 def _completed(single: _Parts, others: _Parts, *, is_last: bool) -> _Parts:

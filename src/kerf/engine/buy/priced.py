@@ -15,6 +15,7 @@ from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.pricesplits import split
 from kerf.engine.buy.relaxation import Floats, Relaxation, relaxed
+from kerf.engine.buy.wholecards import by_whole_cards
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.holding import Amounts
 from kerf.engine.supply.offered import OfferedType
@@ -127,7 +128,7 @@ def _chosen(asked: _Question) -> tuple[float, Columns]:
         if found.bought:
             return float(worth @ relaxation.demand), found
     worth, types = _best_prices(asked)
-    remember(asked.part, relaxation, asked.tier, asked.most_rounds)
+    remember(asked.part, by_whole_cards(relaxation), asked.tier, asked.most_rounds)
     found = _columns(unsought, own, worth, known, enough) if known else Columns([])
     found = found if found.bought else _columns(asked, types, worth, known, enough if known else 0.0)
     return float(worth @ relaxation.demand), found
@@ -146,9 +147,12 @@ def _columns(asked: _Question, types: Sequence[int], worth: Floats, known: Seque
 
 def _best_prices(asked: _Question) -> tuple[Floats, list[int]]:
     """What pods are worth at the best prices, and the types that have a say in them."""
-    plain, whole = split(asked.part, asked.relaxation)
+    kinds = by_whole_cards(asked.relaxation)
+    plain, whole = split(asked.part, kinds)
     best = whole or plain
-    return best.worth, sorted({*plain.source.tolist(), *best.source.tolist(), *best.whole, *asked.frugal})
+    place = {id(offered): at for at, offered in enumerate(asked.relaxation.types)}
+    said = {*plain.source.tolist(), *best.source.tolist(), *best.whole}
+    return best.worth, sorted({*(place[id(kinds.types[at])] for at in said), *asked.frugal})
 
 
 def _kept(column: Column, numbers: Amounts) -> KeptColumn:

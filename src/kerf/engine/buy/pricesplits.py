@@ -251,7 +251,7 @@ class _Search:
                 np.maximum(found, np.where(has > 0, share, 0.0), out=found)
             if group.sizes:
                 weight = group.slices @ (1.0 / group.counts.max(axis=0))
-                np.maximum(found, weight[:, None] / relaxation.cards[held], out=found)
+                np.maximum(found, weight[:, None] / np.maximum(relaxation.cards[held], 1), out=found)
             largest[:, held] = found
         return largest * self._price
 

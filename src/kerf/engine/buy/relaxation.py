@@ -5,7 +5,7 @@ node, and each of its slices a piece of one physical card, of which a node has a
 whole nodes know: which pods meet on one node, and that two slices of a container lie on two cards.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -29,6 +29,8 @@ _MOST = 2**62
 """Amounts are cut to what an array of 64 bits can hold."""
 _MEMORY, _CORES, _SLOTS = "card memory", "card cores", "card slots"
 _MEMORY_OVER_HALF, _CORES_OVER_HALF = "cards over half in memory", "cards over half in cores"
+SUMS_OF_CARDS = frozenset((_MEMORY, _CORES, _SLOTS, _MEMORY_OVER_HALF, _CORES_OVER_HALF))
+"""Names of the resources that are sums over a node's cards."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +39,15 @@ class TypeGroup:
 
     `asked` is by shape and resource of the relaxation, `slices` by shape and size of a piece; 0 where the shape fits on
     none of the types. `sizes` name the pieces and `counts` are the patterns of one card, by pattern and size; where it
-    has no sizes, sums are all that is kept of cards.
+    has no sizes, sums are all that is kept of cards. `whole_cards` is by shape how many cards a pod takes that have no
+    room for another of these pods, where that is all it takes of cards, and several; else 0.
     """
 
     asked: Amounts
     sizes: tuple[Piece | str, ...]
     slices: Amounts
     counts: Amounts
+    whole_cards: Amounts
 
     @cached_property
     def sums(self) -> Amounts:
@@ -133,13 +137,15 @@ def _alike(offered: OfferedType) -> tuple[object, ...]:
 class _Taking:
     """What one pod takes of cards: summed over the node, and piece by piece; `is_whole`: the pieces are all of it.
 
-    `is_counted`: no node holds more such pods than one that holds nothing else.
+    `is_counted`: no node holds more such pods than one that holds nothing else. `slots` are those that it takes of all
+    cards.
     """
 
     sums: tuple[tuple[str, int], ...]
     pieces: tuple[Piece | str, ...]
     is_whole: bool
     is_counted: bool
+    slots: int
 
 
 class _Draft:
@@ -171,6 +177,7 @@ class _Draft:
                 self._takings[number] = known[key]
         self._shapes = len(filler.shapes)
         self._sizes, self._slices, self._counts, is_exact = self._cut()
+        self._whole_cards = self._taken_whole()
         if not is_exact or not all(taking.is_whole for taking in self._takings.values()):
             for number, taking in self._takings.items():
                 for name, amount in taking.sums:
@@ -207,6 +214,22 @@ class _Draft:
                 slices[number, place[piece]] += 1
         return sizes, slices, counts, is_exact
 
+    def _taken_whole(self) -> Amounts:
+        """By shape: see `TypeGroup.whole_cards`."""
+        found = np.zeros(self._shapes, dtype=np.int64)
+        if len({replace(device, id="", index=0, numa=0) for device in self._devices}) != 1:
+            return found
+        card = self._devices[0]
+        if card.slots == 1 and not card.partitions and not card.profiles:
+            for number, taking in self._takings.items():
+                found[number] = taking.slots if taking.slots > 1 else 0
+            return found
+        pieces = {piece for taking in self._takings.values() for piece in taking.pieces}
+        for number, taking in self._takings.items():
+            if len(taking.pieces) > 1 and taking.is_whole and all(_fills(card, each, pieces) for each in taking.pieces):
+                found[number] = len(taking.pieces)
+        return found
+
     def count_places(self) -> None:
         """Let the whole number of equal pods on a node be a resource, where it is the most that any node holds."""
         for number in self._numbers:
@@ -231,7 +254,16 @@ class _Draft:
         asked = np.zeros((self._shapes, len(self._names.all)), dtype=np.int64)
         for number, resource, amount in self._entries:
             asked[number, resource] = min(amount, _MOST)
-        return TypeGroup(asked, self._sizes, self._slices, self._counts)
+        return TypeGroup(asked, self._sizes, self._slices, self._counts, self._whole_cards)
+
+
+def _fills(card: DeviceState, piece: Piece | str, others: Iterable[Piece | str]) -> bool:
+    """Whether a card with the piece has no room for any of the others."""
+    if isinstance(piece, str):
+        return False
+    memory, cores = piece
+    sizes = [other for other in others if not isinstance(other, str)]
+    return all(memory + m > card.memory_mib or cores + c > card.cores for m, c in sizes)
 
 
 def _of_cards(devices: Sequence[DeviceState]) -> dict[str, int]:
@@ -284,6 +316,7 @@ def _taking(filler: Filler, number: int, offered: OfferedType) -> _Taking:
         (*map(sum, zip(*sizes, strict=True)), len(sizes)) == (*taken, slots),
         # Pods that take several cards in part may leave gaps when they come alone, which others' order avoids.
         is_plain and (len(used) == 1 or all(2 * m > b.memory_mib or 2 * c > b.cores for b, m, c in used)),
+        slots,
     )
 
 
