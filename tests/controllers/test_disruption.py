@@ -219,6 +219,18 @@ def test_what_forbids_it_is_said(cluster: Cluster) -> None:
     assert ['pod default/p has "karpenter.sh/do-not-disrupt" annotation'] == cluster.said("DisruptionBlocked")
 
 
+def test_a_protection_that_says_nothing_is_reported_on_the_pod(cluster: Cluster) -> None:
+    """In Karpenter's words, once; the pod's node goes as if the annotation were not there."""
+    cluster.put(pod(node="node-1", annotations={"karpenter.sh/do-not-disrupt": "9999999h"}))
+    start(cluster, idle=[1, 2])
+    cluster.at(60)
+
+    why = 'failed to parse "9999999h" as a duration: time: invalid duration "9999999h"'
+    said = f"Invalid karpenter.sh/do-not-disrupt annotation: {why}, ignoring annotation"
+    assert [said] == cluster.said("InvalidDoNotDisruptAnnotation")
+    assert [] == cluster.said("DisruptionBlocked")
+
+
 def test_a_node_on_which_a_waiting_pod_has_its_place_stays(cluster: Cluster) -> None:
     """A scheduler tries again only after a while: the node that was bought for the pod is not empty until then."""
     cluster.put(pod(limits={"cpu": "1"}))

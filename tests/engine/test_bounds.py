@@ -167,6 +167,14 @@ def test_a_floor_that_cannot_be_had_says_what_stands_in_the_way(given: dict[str,
     assert ["pool"] == [pool for pool, _ in decided.unmet_floors]
 
 
+def test_a_static_pool_at_its_limit_names_its_replicas() -> None:
+    """It keeps no floor of ours, and its number is one of its spec."""
+    decided = planned([], [a_pool(replicas=2, limits={"nodes": 1})], [M5])
+
+    why = "1 of 2 nodes (spec.replicas): its limit nodes leaves no room for a m5.xlarge"
+    assert [f"NodePool pool has {why}"] == [note for note in decided.notes if "replicas" in note]
+
+
 @pytest.mark.parametrize(("floor", "may_go"), [("0", 3), ("2", 1), ("3", 0), ("5", 0), ("two", 0)])
 def test_no_node_of_the_floor_may_go(floor: str, may_go: int) -> None:
     """Whatever the budgets say; a floor that cannot be read keeps every node."""

@@ -24,6 +24,7 @@ from kerf.engine.disruption.causes import Blocked
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.drift import waiting as drift_waiting
 from kerf.engine.disruption.first import first_command
+from kerf.engine.disruption.obstacles import unprotected
 from kerf.engine.disruption.repair import too_many
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.disruption import explained, obstacle_text
@@ -126,6 +127,8 @@ class DisruptionController:
         for held in snapshot.nodes:
             if held.problem is not None:
                 self._ports.recorder.record(events.cards_not_understood(held.name, cause_text(held.problem)))
+        for pod, problem in unprotected(snapshot):
+            self._ports.recorder.record(events.protection_invalid(pod.key, problem))
         command, world = await self._first_command(snapshot)
         DISRUPTION_SECONDS.observe(max(0.0, self._ports.clock.now_s() - now))
         if command is None or world is None:

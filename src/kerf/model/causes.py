@@ -487,12 +487,13 @@ class RoomLimited(Cause):
 
 @dataclass(frozen=True, slots=True)
 class FloorUnmet(Cause):
-    """A pool keeps fewer nodes than its floor; `obstacle` is what stands in the way."""
+    """A pool keeps fewer nodes than its floor, or than it states if static; `obstacle` is what stands in the way."""
 
     pool: Name
     held: int
     floor: int
     obstacle: Cause
+    is_static: bool = False
 
 
 @dataclass(frozen=True, slots=True)

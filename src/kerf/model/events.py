@@ -9,7 +9,14 @@ from dataclasses import dataclass
 
 from kerf.model.capacitybuffers import PROBLEMS as BUFFER_PROBLEMS
 from kerf.model.causes import Cause, Paced
-from kerf.model.nodeclaim import OVERLOADED, PRICE_CAP_EXCEEDED, TERMINATION_TIMESTAMP, TRUE, Condition
+from kerf.model.nodeclaim import (
+    DO_NOT_DISRUPT,
+    OVERLOADED,
+    PRICE_CAP_EXCEEDED,
+    TERMINATION_TIMESTAMP,
+    TRUE,
+    Condition,
+)
 from kerf.model.nodepool import NodePool
 from kerf.model.printable import one_line
 from kerf.model.provisioningrequests import NODES_STARTING
@@ -218,6 +225,12 @@ def disruption_blocked(kind: str, name: str, why: str) -> Occurrence:
     return _about(kind, name, NORMAL, "DisruptionBlocked", why)
 
 
+def protection_invalid(pod_key: str, problem: str) -> Occurrence:
+    """The do-not-disrupt of a pod says nothing that counts, so it protects nothing; repeated after an hour."""
+    text = f"Invalid {DO_NOT_DISRUPT} annotation: {problem}, ignoring annotation"
+    return _about("Pod", pod_key, WARNING, "InvalidDoNotDisruptAnnotation", text, 3600)
+
+
 def below_floor(pool: str, claim: str, why: str) -> Occurrence:
     """A node is bought because its pool has fewer than it keeps."""
     return _about("NodePool", pool, NORMAL, "BelowMinNodes", f"launching NodeClaim {claim}: {why}")
@@ -235,7 +248,8 @@ def replacing(claim: str, by: str, what: str) -> Occurrence:
 
 def expires_too_soon(pool: str, after: str) -> Occurrence:
     """Nodes of a pool are too old before they are ready."""
-    text = f"expireAfter {after} is over before a node is ready: its nodes go as soon as they are up"
+    goes = "its nodes go when they have been up as long as they took to start"
+    text = f"expireAfter {after} is over before a node is ready: {goes}"
     return _about("NodePool", pool, WARNING, "ExpireAfterTooShort", text, 900)
 
 

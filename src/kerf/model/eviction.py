@@ -11,9 +11,10 @@ from math import inf
 from kerf.model.constraints import Requirement, Requirements
 from kerf.model.nodeclaim import DO_NOT_DISRUPT
 from kerf.model.pods import Pod, PodDisruptionBudget
-from kerf.model.times import duration_s
+from kerf.model.times import go_duration_s
 
 _Label = tuple[str, str]
+_MOST_SHOWN = 60
 
 
 class Budgets:
@@ -81,12 +82,27 @@ def is_protected(pod: Pod, now_s: float) -> bool:
 def protected_until_s(pod: Pod) -> float:
     """Until when do-not-disrupt holds: infinity for `true`, 0 where there is none or it is ignored."""
     value = pod.annotations.get(DO_NOT_DISRUPT)
-    if not value:
+    if value is None:
         return 0
+    seconds, problem = _protection(value)
+    return 0 if problem else (pod.started_s or pod.created_s) + seconds
+
+
+def protection_problem(pod: Pod) -> str:
+    """Why do-not-disrupt of the pod is ignored, in Karpenter's words; empty where it holds, has held, or is absent."""
+    value = pod.annotations.get(DO_NOT_DISRUPT)
+    return "" if value is None else _protection(value)[1]
+
+
+@lru_cache(maxsize=1024)
+def _protection(value: str) -> tuple[float, str]:
+    """For how many seconds the value protects, and what is wrong with it. Values are those of Go, as for Karpenter."""
     if value == "true":
-        return inf
+        return inf, ""
+    shown = value if len(value) <= _MOST_SHOWN else f"{value[:_MOST_SHOWN]}..."
     try:
-        seconds = duration_s(value)
-    except ValueError:
-        return 0
-    return 0 if seconds is None else (pod.started_s or pod.created_s) + seconds
+        seconds = go_duration_s(value)
+    except ValueError as error:
+        reason = str(error).replace(value, shown) if value else str(error)
+        return 0, f'failed to parse "{shown}" as a duration: {reason}'
+    return (seconds, "") if seconds > 0 else (0, f'duration "{shown}" must be positive')

@@ -69,6 +69,10 @@ OBSERVED_DEVICES = "kerf.dev/observed-devices"
 """Annotation of a NodePool: the least memory in MiB that a card of each instance type has registered; JSON."""
 
 
+_LONGEST_START_S = 3600
+"""What a clock or a condition that was written again says beyond this is no time that a node took to start."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeClassRef:
     """Which provider configuration a pool uses, e.g. karpenter.k8s.aws/EC2NodeClass default."""
@@ -163,8 +167,16 @@ class NodeClaim:
 
     @property
     def expires_s(self) -> float | None:
-        """When it is as old as `expireAfter`; None for never, and where nothing says when it was made."""
-        return self.created_s + self.expire_after_s if self.expire_after_s is not None and self.created_s else None
+        """When it is as old as `expireAfter`, from its creation; None where that is never.
+
+        A node serves at least as long as it took to start: where `expireAfter` is too short, nodes would be bought and
+        thrown away as fast as they come.
+        """
+        if self.expire_after_s is None or not self.created_s:
+            return None
+        ready = self.condition(INITIALIZED)
+        start_s = ready.since_s - self.created_s if ready is not None and ready.status == TRUE else 0
+        return self.created_s + max(self.expire_after_s, 2 * min(start_s, _LONGEST_START_S))
 
     @property
     def replaced_by(self) -> tuple[str, ...]:

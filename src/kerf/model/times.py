@@ -11,6 +11,10 @@ _INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[
 _DURATION = re.compile(r"(?:\d+[smh])+", re.ASCII)
 _PART = re.compile(r"(\d+)([smh])", re.ASCII)
 _UNIT_S = {"s": 1, "m": 60, "h": 3600}
+_GO_PART = re.compile(r"(\d*+)(?:\.(\d*+))?+([^\d.]*+)", re.ASCII)
+_GO_UNIT_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9}
+_GO_UNIT_NS["h"] = 3600 * 10**9
+_MOST_NS, _MOST_DIGITS = 2**63 - 1, 20
 _LONGEST_S = 2**63 // 10**9
 """292 years, the longest duration of Go."""
 
@@ -47,6 +51,28 @@ def _whole(digits: str) -> int:
     # Python converts no text of thousands of digits.
     significant = digits.lstrip("0")
     return _LONGEST_S if len(significant) > 12 else int(significant or "0")
+
+
+def go_duration_s(text: str) -> float:
+    """Seconds of a duration as Go reads it: `1h30m`, `1.5h`, `300ms`, `-5m`. Raises ValueError in the words of Go."""
+    rest, amount, at = text[1:] if text[:1] in ("-", "+") else text, 0, 0
+    if rest == "0":
+        return 0.0
+    while at < len(rest) or not rest:
+        part = _GO_PART.match(rest, at)
+        whole, fraction, unit = part.groups("") if part is not None else ("", "", "")
+        if part is None or not whole + fraction:
+            raise ValueError(f'time: invalid duration "{text}"')
+        if unit not in _GO_UNIT_NS:
+            missing = "missing unit" if not unit else f'unknown unit "{unit}"'
+            raise ValueError(f'time: {missing} in duration "{text}"')
+        # More digits of a fraction are less than a nanosecond; a whole of so many digits is more than Go counts.
+        digits, after = whole.lstrip("0")[:_MOST_DIGITS] or "0", fraction[:_MOST_DIGITS]
+        amount += int(digits) * _GO_UNIT_NS[unit] + int(after or "0") * _GO_UNIT_NS[unit] // 10 ** len(after)
+        at = part.end()
+    if amount > _MOST_NS:
+        raise ValueError(f'time: invalid duration "{text}"')
+    return (-amount if text[0] == "-" else amount) / 10**9
 
 
 def duration_text(seconds: int | None) -> str:

@@ -2,6 +2,8 @@
 
 from kerf.controllers.nodeclaim.drift import Drift
 from kerf.controllers.nodeclaim.expiration import Expiration
+from kerf.manifests.encode import node_claim_status
+from kerf.model.nodeclaim import Condition
 from kerf.sim.objects import Json
 from tests.controllers.cluster import Cluster, pod, pool
 
@@ -60,5 +62,21 @@ def test_an_age_below_the_time_to_start_is_said_on_the_pool(cluster: Cluster) ->
     cluster.at(120)
 
     assert not cluster.claim().is_deleting
-    said = "expireAfter 30s is over before a node is ready: its nodes go as soon as they are up"
+    goes = "its nodes go when they have been up as long as they took to start"
+    said = f"expireAfter 30s is over before a node is ready: {goes}"
     assert [said] == cluster.said("ExpireAfterTooShort")
+
+
+def test_a_node_serves_as_long_as_it_took_to_start(cluster: Cluster) -> None:
+    """It was up after 100 s, longer than expireAfter: it goes at 200 s and not at once."""
+    cluster.put(pool())
+    claim = cluster.claimed(expire_after_s=30, reached=("Launched",))
+    begin(cluster)
+    cluster.at(100)
+    ready = Condition("Initialized", "True", "Initialized", since_s=cluster.clock.now_s())
+    cluster.change("NodeClaim", claim.name, status=node_claim_status(claim.with_condition(ready)))
+    cluster.at(195)
+    assert not cluster.claim().is_deleting
+
+    cluster.at(211)
+    assert cluster.claim().is_deleting

@@ -1,15 +1,16 @@
 """How many nodes of a pool the budgets let go (karpenter disruption rules, v1.14)."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kerf.engine.disruption.budgets import Allowance, Census
-from kerf.model.nodeclaim import LAUNCHED, REGISTERED
-from kerf.model.nodepool import EMPTY, UNDERUTILIZED, Budget, NodePool
+from kerf.model.nodeclaim import INSTANCE_TERMINATING, LAUNCHED, REGISTERED, REPLACED_BY
+from kerf.model.nodepool import DRIFTED, EMPTY, UNDERUTILIZED, UNHEALTHY, Budget, NodePool
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.testing.builders import NOON_S, a_pool
-from tests.engine.disruption.clusters import a_cluster, ours, pool_with
+from tests.engine.disruption.clusters import REACHED, a_cluster, ours, pool_with
 
 HOUR_S = 3600
 
@@ -89,6 +90,72 @@ def test_nodes_that_go_or_are_not_ready_use_the_budget() -> None:
     assert 2 == left(ours("gone", deleted_s=NOON_S))
     assert 2 == left(ours("sick", is_ready=False))
     assert 0 == left(*(ours(f"x-{n}", is_ready=False) for n in range(5)))
+
+
+OUT_OF_SERVICE: dict[str, dict[str, Any]] = {
+    "claim deleted": {"deleted_s": NOON_S},
+    "node deleted": {"node_deleted_s": NOON_S},
+    "marked": {"annotations": {REPLACED_BY: "others"}},
+    "not ready": {"is_ready": False},
+}
+
+
+def node_that(name: str, *, node_deleted_s: float | None = None, annotations: Any = None, **given: Any) -> Any:
+    """A node of ours that is out of service in one of these ways."""
+    node, claim = ours(name, **given)
+    marked = replace(claim, annotations={**claim.annotations, **(annotations or {})})
+    return replace(node, deleted_s=node_deleted_s), marked
+
+
+@pytest.mark.parametrize("way", OUT_OF_SERVICE)
+@pytest.mark.parametrize(
+    "nodes, number, left",
+    [
+        ("100%", 1, [1, 0]),
+        ("100%", 2, [2, 1, 0]),
+        ("100%", 3, [3, 2, 1, 0]),
+        ("100%", 7, [7, 6, 5, 4]),
+        ("50%", 1, [1, 0]),
+        ("50%", 2, [1, 0, 0]),
+        ("50%", 3, [2, 1, 0, 0]),
+        ("50%", 7, [4, 3, 2, 1, 0]),
+        ("10%", 3, [1, 0]),
+        ("10%", 7, [1, 0]),
+        ("10%", 11, [2, 1, 0]),
+        ("2", 2, [2, 1, 0]),
+    ],
+)
+def test_percentages_count_nodes_that_go_as_the_others(nodes: str, number: int, left: list[int], way: str) -> None:
+    """All that are initialised, as Karpenter counts: the first that goes makes no second one wait for its end."""
+    pool = pool_with(Budget(nodes))
+    for going, expected in enumerate(left):
+        held = [node_that(f"n-{n}", **(OUT_OF_SERVICE[way] if n < going else {})) for n in range(number)]
+        assert expected == may_go_of(a_cluster([pool], held), pool, DRIFTED)
+
+
+def test_a_node_counts_until_it_is_gone() -> None:
+    """Also while its instance ends, which Karpenter counts no more: of a budget of one there is never a second."""
+    pool = pool_with(Budget("1"))
+    ended = ours("ended", deleted_s=NOON_S, reached=(*REACHED, INSTANCE_TERMINATING))
+
+    assert 0 == may_go_of(a_cluster([pool], [ours("a"), ours("b"), ended]), pool, EMPTY)
+
+
+def test_a_node_that_never_was_initialised_uses_no_budget_by_its_end() -> None:
+    """No pod of it is disrupted, whatever has become of it."""
+    pool = pool_with(Budget("1"))
+    failed = ours("failed", reached=(LAUNCHED, REGISTERED), is_ready=False, deleted_s=NOON_S)
+
+    assert 1 == may_go_of(a_cluster([pool], [ours("a"), failed]), pool, EMPTY)
+
+
+def test_a_broken_node_does_not_keep_itself_from_repair() -> None:
+    """One that is not ready is counted, and uses nothing of what may be repaired; one that goes does."""
+    pool = pool_with(Budget("50%"))
+    broken = [ours(f"b-{n}", is_ready=False) for n in range(2)]
+
+    assert 1 == may_go_of(a_cluster([pool], broken), pool, UNHEALTHY)
+    assert 0 == may_go_of(a_cluster([pool], [broken[0], ours("gone", deleted_s=NOON_S)]), pool, UNHEALTHY)
 
 
 def test_nodes_that_start_count_for_nothing() -> None:

@@ -18,7 +18,7 @@ from kerf.engine.options import Options
 from kerf.engine.study.steps import steps
 from kerf.engine.world import World
 from kerf.model.capacitybuffers import CapacityBuffer
-from kerf.model.nodeclaim import DRIFTED, TRUE, Condition
+from kerf.model.nodeclaim import DRIFTED, REPLACED_BY, REPLACES, TRUE, Condition
 from kerf.model.nodepool import WHEN_EMPTY
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import PodTemplate
@@ -138,6 +138,22 @@ def test_drift_brings_another_first_and_waits_for_no_room() -> None:
     bare = first(world([drifted("a")], limits={"nodes": 1}))
     assert bare is not None
     assert (["a"], ()) == ([each.node for each in bare.deletions], bare.launches)
+
+
+def test_drift_takes_the_room_of_one_node_after_the_other() -> None:
+    """While the first is replaced the second stays: what comes is no room for both, whatever its pods are called."""
+    (node, going), (_, new) = drifted("a"), ours("new", reached=())
+    first_goes = node, replace(going, annotations={REPLACED_BY: "new"})
+    promise = {"kerf.dev/planned-pods": '{"capacitybuffer:team.spare/0-0": []}', REPLACES: "a"}
+    coming = ClusterNode(None, replace(new, annotations=promise, node_name="", provider_id=""))
+    given = world([first_goes, drifted("b")], keeps=2, cpu=3)
+    both = replace(given.snapshot, nodes=(*given.snapshot.nodes, coming))
+
+    assert [] == gone(World(both, MARKET))
+
+    up = first(world([drifted("b"), ours("new")], keeps=2, cpu=3))
+    assert up is not None
+    assert (["b"], 1) == ([each.node for each in up.deletions], len(up.launches))
 
 
 def test_what_rests_stands_and_a_pod_that_comes_ends_it() -> None:

@@ -31,7 +31,7 @@ from kerf.model.plan import Cost, NodePlacement, PlacedPod, Plan
 from kerf.model.pods import Pod
 from kerf.model.promises import Promises, written
 from kerf.model.snapshot import ClusterSnapshot
-from kerf.testing.builders import NOON_S, a_pool
+from kerf.testing.builders import NOON_S, a_pool, resources
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours, pool_with
 from tests.engine.disruption.test_drift import drifted
 from tests.engine.disruption.test_pricecaps import DEAR
@@ -188,3 +188,15 @@ def test_what_a_node_waits_for_that_is_to_go_anyway(pool: Any, nodes: Any, pods:
     never = replace(pool, disruption=replace(pool.disruption, consolidate_after_s=None))
     for each in (pool, never):
         assert said == keeping_text(why(a_cluster([each], nodes, pods)))
+
+
+def test_a_drifted_node_of_a_static_pool_at_its_limit_waits_for_room() -> None:
+    """The one in its place comes first, and would be one too many; with room for one more it goes in its turn."""
+    full, wide = (replace(free_pool(), replicas=2, limits=resources(nodes=nodes)) for nodes in (2, 3))
+    nodes = [drifted("a"), ours("b")]
+
+    assert keeping_text(why(a_cluster([full], nodes))).endswith(
+        "and stays: NodePool pool is static and can have no other node in its place before it goes: "
+        "its limit nodes leaves no room for a m5.xlarge"
+    )
+    assert keeping_text(why(a_cluster([wide], nodes))).endswith("goes in its turn, once its pods have a place")

@@ -119,6 +119,15 @@ def test_a_static_pool_is_not_waited_for() -> None:
     assert found.hint.startswith("raise spec.replicas of NodePool blue, or let another")
 
 
+def test_a_static_pool_at_its_limit_has_both_raised() -> None:
+    """More replicas than its limit of nodes would be bought by nobody."""
+    pool = a_pool_manifest("g4dn.xlarge", replicas=2, limits={"nodes": 2})
+
+    found = refused(pool, a_workload())
+
+    assert found.hint.startswith("raise spec.replicas and the limit nodes of NodePool blue, or let another")
+
+
 def test_a_mistake_in_a_pod_is_put_right_together_with_what_else_it_needs() -> None:
     """`4Gi` of HAMi's memory, in a pool whose types have no GPU: both patches, which place it."""
     objects = [

@@ -84,7 +84,7 @@ def floor_launches(
         for number in range(held, floor):
             launch = floors.cheapest(pool, f"launch-{len(launches) + len(found)}", cause)
             if launch is None:
-                unmet.append(FloorUnmet(Name(name), number, floor, floors.obstacle(pool)))
+                unmet.append(FloorUnmet(Name(name), number, floor, floors.obstacle(pool), cause.is_static))
                 break
             found.append(launch)
     return tuple(found), tuple(unmet)

@@ -25,27 +25,28 @@ _MOST_TIMES = 100
 
 
 class Census:
-    """The nodes of each pool, counted once for a snapshot; those on their way count for nothing yet.
+    """The nodes of each pool, counted once for a snapshot as Karpenter counts them.
 
-    `up` are initialised and stay; `going` are on the way out, or initialised and not ready.
+    All that are initialised count, those on their way out as well; those on their way up count for nothing yet. `going`
+    are on the way out or not ready. One whose instance ends counts until it is gone, for Karpenter no longer: the last
+    of a node is not the time to have one more of them on the way.
     """
 
     def __init__(self, snapshot: ClusterSnapshot) -> None:
         self._now_s = snapshot.taken_at_s
-        self._up, self._going, self._initialised = Counter[str](), Counter[str](), Counter[str]()
+        self._counted, self._going, self._staying = Counter[str](), Counter[str](), Counter[str]()
         self._leaving = Counter[str]()
         alike = Counter(
-            (held.claim.node_pool, held.is_initialized, held.is_deleting, held.node and held.node.is_ready)
+            (held.claim.node_pool, held.is_deleting, held.node and held.node.is_ready)
             for held in snapshot.nodes
-            if held.claim is not None
+            if held.claim is not None and held.is_initialized
         )
-        for (pool, is_initialized, is_deleting, is_ready), nodes in alike.items():
-            stays = nodes if is_initialized and not is_deleting else 0
-            self._initialised[pool] += stays
+        for (pool, is_deleting, is_ready), nodes in alike.items():
+            self._staying[pool] += 0 if is_deleting else nodes
             if is_ready is not None:
-                self._up[pool] += stays
+                self._counted[pool] += nodes
                 self._leaving[pool] += nodes if is_deleting else 0
-                self._going[pool] += nodes if is_deleting or (is_initialized and not is_ready) else 0
+                self._going[pool] += nodes if is_deleting or not is_ready else 0
 
     @classmethod
     def of(cls, snapshot: ClusterSnapshot) -> "Census":
@@ -58,8 +59,8 @@ class Census:
     def allowed(self, pool: NodePool, reason: str) -> int | None:
         """How many more nodes of the pool may be disrupted now for a reason; None means any number.
 
-        The least of the active budgets, percentages of initialised nodes rounded up, less nodes that go or are not
-        ready; and no more than the pool's floor (`kerf.dev/min-nodes`) leaves.
+        The least of the active budgets, percentages of all counted nodes rounded up, less those of them that go or are
+        not ready; and no more than the pool's floor (`kerf.dev/min-nodes`) leaves.
         """
         counts = self._counts(pool, reason)
         by_budgets = [max(0, min(counts) - self.going(pool, reason))] if counts else []
@@ -79,7 +80,7 @@ class Census:
         """
         at_s = self._now_s
         for _ in range(_MOST_TIMES):
-            closed = (budget for budget in _for(pool, reason) if _of(budget, self._up[pool.name]) == 0)
+            closed = (budget for budget in _for(pool, reason) if _of(budget, self._counted[pool.name]) == 0)
             end_s = max((end for budget in closed if (end := _ends_s(budget, at_s)) is not None), default=at_s)
             if end_s == at_s:
                 return at_s
@@ -94,7 +95,7 @@ class Census:
 
     def _counts(self, pool: NodePool, reason: str) -> list[int]:
         active = (budget for budget in _for(pool, reason) if _ends_s(budget, self._now_s) is not None)
-        return [_of(budget, self._up[pool.name]) for budget in active]
+        return [_of(budget, self._counted[pool.name]) for budget in active]
 
     def spare(self, pool: NodePool) -> int | None:
         """How many nodes the pool has beyond its floor; None where it states none.
@@ -105,7 +106,7 @@ class Census:
             return 0
         if not pool.bounds.min_nodes:
             return None
-        return max(0, self._initialised[pool.name] - pool.bounds.min_nodes)
+        return max(0, self._staying[pool.name] - pool.bounds.min_nodes)
 
 
 def _of(budget: Budget, total: int) -> int:

@@ -4,7 +4,7 @@ So a node that holds a buffer's room is not empty, and where it goes all the sam
 with what takes its place, and counted in what that costs. Counted as free it would be given up and bought again.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from kerf.engine.disruption.candidates import Candidate, moving
@@ -13,6 +13,7 @@ from kerf.engine.place.fit import Placed
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.trial import Trial
 from kerf.engine.world import World
+from kerf.model.nodeclaim import REPLACES, NodeClaim
 from kerf.model.placeholders import VIRTUAL, Keeper
 from kerf.model.plan import NodePlacement
 from kerf.model.pods import Pod
@@ -80,7 +81,28 @@ def held_candidates(candidates: Sequence[Candidate], held: World) -> list[Candid
     return found
 
 
+def without_held(candidates: Sequence[Candidate], held: World) -> Sequence[Candidate]:
+    """The candidates without those that hold a buffer's room, while room that others had comes in their place.
+
+    One whose own room is nowhere to be had goes all the same, but not while the next one is on its way.
+    """
+    if not any(REPLACES in claim.annotations and _rooms(claim) for claim in _starting(held)):
+        return candidates
+    return [each for each in candidates if held.snapshot.node(each.node.name) is each.cluster_node]
+
+
 def _coming(world: World) -> frozenset[str]:
-    """The buffers' pods for which nodes that start were bought."""
-    claims = (node.claim for node in world.snapshot.nodes if not node.is_initialized and not node.is_deleting)
-    return frozenset(key for claim in claims if claim is not None for key in pods_under(claim.annotations, _OF_BUFFERS))
+    """The buffers' pods for which nodes that start were bought, in the place of none that goes.
+
+    A buffer's pods are alike, so what comes in the place of one is no room for another, whatever their names.
+    """
+    return frozenset(key for claim in _starting(world) if REPLACES not in claim.annotations for key in _rooms(claim))
+
+
+def _starting(world: World) -> Iterator[NodeClaim]:
+    nodes = (node for node in world.snapshot.nodes if not node.is_initialized and not node.is_deleting)
+    return (node.claim for node in nodes if node.claim is not None)
+
+
+def _rooms(claim: NodeClaim) -> Sequence[str]:
+    return tuple(pods_under(claim.annotations, _OF_BUFFERS))

@@ -115,6 +115,14 @@ class NeverConsolidated(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class NoneInItsPlace(Cause):
+    """Its pool is static and can have no node in its place while it is there; `obstacle` is what stands in the way."""
+
+    pool: Name
+    obstacle: Cause
+
+
+@dataclass(frozen=True, slots=True)
 class OfStaticPool(Cause):
     """The pool states how many nodes it has, so none of them goes to save money."""
 
@@ -258,7 +266,7 @@ class Due(Cause):
     pods is all that it waits for."""
 
     why: Broken | Drifts
-    holds: Obstacle | TooMuchBroken | NodePoolBudget | MinNodes | UnreadableFloor | None
+    holds: Obstacle | TooMuchBroken | NodePoolBudget | MinNodes | UnreadableFloor | NoneInItsPlace | None
 
 
 Keeping = (

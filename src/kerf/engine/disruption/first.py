@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kerf.engine.disruption import consolidation, drift, emptiness, pricecaps, repacking, repair, staticdrift
 from kerf.engine.disruption.asked import Asked
-from kerf.engine.disruption.buffers import held_candidates, keeps_buffers, with_buffers
+from kerf.engine.disruption.buffers import held_candidates, keeps_buffers, with_buffers, without_held
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import Blocked, Nominated
 from kerf.engine.disruption.command import Command
@@ -89,7 +89,8 @@ def _first(
             commands = method(held_world, held)
         command = next(commands, None)
         if command is None and has_held and method in _DESPITE_BUFFERS:
-            command = next(method(world, candidates), None)
+            left = candidates if method is repair.propose else without_held(candidates, held_world)
+            command = next(method(world, left), None)
         if command is not None:
             return command
     return None

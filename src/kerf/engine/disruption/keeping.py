@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from functools import cached_property
 
+from kerf.engine.buy.floors import Floors
+from kerf.engine.buy.limits import Ledger
 from kerf.engine.disruption.balanced import Balance
 from kerf.engine.disruption.budgets import Allowance, Census
 from kerf.engine.disruption.candidates import Candidate, candidate_of, moving
@@ -23,6 +25,7 @@ from kerf.engine.disruption.causes import (
     NeverConsolidated,
     NoAlternative,
     NodePoolBudget,
+    NoneInItsPlace,
     NoNodeClaim,
     NoNodePool,
     NothingElseHasRoom,
@@ -111,9 +114,17 @@ class Fates:
             broken = None if much is None else TooMuchBroken(Name(pool.name), much.broken, much.nodes)
             why = Broken(Name(candidate.unhealthy))
             return Due(why, obstacle or broken or self._of_budgets(pool, UNHEALTHY))
-        return Due(
-            Drifts(Name(candidate.drift)), obstacle or self._group_on(candidate) or self._of_budgets(pool, DRIFTED)
-        )
+        held_by = obstacle or self._group_on(candidate) or self._of_budgets(pool, DRIFTED) or self._of_limits(pool)
+        return Due(Drifts(Name(candidate.drift)), held_by)
+
+    def _of_limits(self, pool: NodePool) -> NoneInItsPlace | None:
+        """What keeps a node of a static pool from having another in its place: the new one comes first."""
+        if pool.replicas is None:
+            return None
+        floors = Floors(self._world, Ledger.of(self._world))
+        if floors.cheapest(pool, "launch-0", OfStaticPool(Name(pool.name), pool.replicas)) is not None:
+            return None
+        return NoneInItsPlace(Name(pool.name), floors.obstacle(pool))
 
     def _group_on(self, candidate: Candidate) -> GroupStays | None:
         """The group whose other nodes do not go with one that has drifted."""

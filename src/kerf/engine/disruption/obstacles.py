@@ -17,7 +17,7 @@ from kerf.engine.disruption.causes import (
     SeveralBudgets,
 )
 from kerf.model.causes import Name
-from kerf.model.eviction import Budgets, is_protected
+from kerf.model.eviction import Budgets, is_protected, protection_problem
 from kerf.model.nodeclaim import DISRUPTED_TAINT, DO_NOT_DISRUPT
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
@@ -66,6 +66,12 @@ class Obstacles:
             return Nominated(Name(self._nominated[node.name]))
         return None
 
+    def unprotected(self, held: ClusterNode) -> Iterator[tuple[Pod, str]]:
+        """The pods on the node whose do-not-disrupt is ignored, and why. Cost: the guarded pods, as of a question."""
+        for pod, _ in self._guarded(held):
+            if problem := protection_problem(pod):
+                yield pod, problem
+
     def _guarded(self, held: ClusterNode) -> Sequence["_Guarded"]:
         basis, found = held.findings.get(_GUARDED, (None, ()))
         if basis is not self._selectors:
@@ -93,6 +99,17 @@ class Obstacles:
         if covering and self._held[pod.namespace, covering[0]].holds(pod):
             return BudgetPrevents(Name(pod.namespace), Name(covering[0]))
         return None
+
+
+def unprotected(snapshot: ClusterSnapshot) -> Iterator[tuple[Pod, str]]:
+    """The pods on our nodes whose do-not-disrupt is ignored, and why, by node name.
+
+    Cost: a look at each node, and at its guarded pods.
+    """
+    obstacles = Obstacles(snapshot)
+    for held in snapshot.nodes:
+        if held.claim is not None:
+            yield from obstacles.unprotected(held)
 
 
 class _Guarded(NamedTuple):

@@ -504,7 +504,8 @@ def _(cause: causes.FloorUnmet) -> str:
         why = f"it takes no nodes: {cause_text(obstacle.problem)}"
     else:
         why = cause_text(obstacle)
-    return f"NodePool {cause.pool} has {cause.held} of {cause.floor} nodes ({MIN_NODES}): {why}"
+    stated = "spec.replicas" if cause.is_static else MIN_NODES
+    return f"NodePool {cause.pool} has {cause.held} of {cause.floor} nodes ({stated}): {why}"
 
 
 @words.register

@@ -27,6 +27,7 @@ from kerf.engine.disruption.causes import (
     NoAlternative,
     NodePoolBudget,
     Nominated,
+    NoneInItsPlace,
     NoNodeClaim,
     NoNodePool,
     NothingElseHasRoom,
@@ -153,12 +154,15 @@ def keeping_text(cause: Keeping) -> str:
 
 
 def _hold_text(
-    cause: Obstacle | TooMuchBroken | NodePoolBudget | MinNodes | UnreadableFloor,
+    cause: Obstacle | TooMuchBroken | NodePoolBudget | MinNodes | UnreadableFloor | NoneInItsPlace,
 ) -> str:
     """What keeps a node that is to go."""
     match cause:
         case TooMuchBroken(pool, broken, nodes):
             return f"more than a fifth of NodePool {pool} is broken, {broken} of {nodes} nodes"
+        case NoneInItsPlace(pool, obstacle):
+            why = cause_text(obstacle)
+            return f"NodePool {pool} is static and can have no other node in its place before it goes: {why}"
         case NodePoolBudget() | MinNodes() | UnreadableFloor():
             return _setting_text(cause)
         case _:

@@ -20,6 +20,7 @@ from kerf.model.constraints import NODE_POOL
 from kerf.model.nodepool import NodePool
 from kerf.model.placeholders import Keeper
 from kerf.model.plan import Misfit, Stage
+from kerf.model.quantities import NODES
 from kerf.model.rejections import BoughtInVain, RejectedByScheduler
 from kerf.model.times import duration_text, instant_text
 from kerf.model.topology import AffinityCircle
@@ -189,7 +190,10 @@ def _opening(pool: NodePool, problem: causes.Cause) -> str:
     """What must happen before the pool takes nodes."""
     match problem:
         case causes.PoolStatic():
-            return f"raise spec.replicas of NodePool {pool.name}, or let another NodePool take the pod"
+            most = None if pool.limits is None else pool.limits.get(NODES)
+            is_full = most is not None and most <= (pool.replicas or 0)
+            what = "spec.replicas and the limit nodes" if is_full else "spec.replicas"
+            return f"raise {what} of NodePool {pool.name}, or let another NodePool take the pod"
         case causes.NodeClassNotFound(kind, name):
             return f"apply {kind} {name}"
         case causes.NodeClassUnready(kind, name):
