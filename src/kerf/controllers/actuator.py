@@ -154,11 +154,13 @@ class Actuator:
         DISRUPTION_FAILURES.labels("replace", reason.reason.lower() if reason is not None else "", "").inc()
         said = Condition(DISRUPTION_REASON, FALSE, "ReplacementFailed", why, self._clock.now_s())
         claim = await self._writer.update_node_claim_status(claim.with_condition(said))
-        self._state.note(await self._writer.update_node_claim(replace(claim, annotations=left)))
-        self._recorder.record(events.disruption_blocked("NodeClaim", claim.name, why))
         node = self._state.node_of(claim)
+        # Said before the last mark of it is gone: whoever is killed in between says it once more.
+        self._recorder.record(events.disruption_blocked("NodeClaim", claim.name, why))
         if node is not None:
             self._recorder.record(events.disruption_blocked("Node", node.name, why))
+        self._state.note(await self._writer.update_node_claim(replace(claim, annotations=left)))
+        if node is not None:
             await self.release(node)
 
     async def _close(self, name: str) -> None:
