@@ -155,7 +155,7 @@ class Actuator:
         said = Condition(DISRUPTION_REASON, FALSE, "ReplacementFailed", why, self._clock.now_s())
         claim = await self._writer.update_node_claim_status(claim.with_condition(said))
         node = self._state.node_of(claim)
-        # Said before the last mark of it is gone: whoever is killed in between says it once more.
+        # Said before the last mark of it is gone: killed in between, Kerf says it once more.
         self._recorder.record(events.disruption_blocked("NodeClaim", claim.name, why))
         if node is not None:
             self._recorder.record(events.disruption_blocked("Node", node.name, why))
