@@ -3,7 +3,8 @@
 Run as `python -m benchmarks.bench_warm fleet|search [COPIES]` or `waiting [NODES]`. `fleet` plans all pods of the trace
 for an empty cluster again and again, after 2, 10, 30 or 60 % of them were replaced by others drawn from the trace;
 `search` is the same without what each pod costs: from shapes to nodes, and the bound. In `waiting` the pods wait beside
-5,000 full nodes on which 100,000 others run. `loops` are seconds in loops of ten million steps.
+5,000 full nodes on which 100,000 others run. `loops` are seconds in loops of ten million steps. `pause` is what garbage
+collection takes after a plan, which it waits for as in `kerf run`; what falls due during a plan counts with the plan.
 """
 
 import json
@@ -20,6 +21,7 @@ from benchmarks.boundcheck import proved
 from benchmarks.plancheck import checked
 from kerf.cli.collector import collect_seldom
 from kerf.cli.plan.json import plan_object
+from kerf.controllers.garbage import Garbage
 from kerf.engine.buy.bound import proven
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.packing import cheapest_nodes
@@ -65,9 +67,11 @@ def _replanned(
     types: Sequence[Row],
     world_of: Callable[[list[Any]], ClusterSnapshot],
 ) -> Figures:
+    garbage, pauses = Garbage(), list[float]()
     loop, start = loop_s(), time.process_time()
     made = _decided(World(world_of(pending(list(first))), market_, kept=WarmStart()))
     yield f"{name}_cold_s", time.process_time() - start
+    garbage.look()
     seconds, worst, dearest = list[float](), dict[int, float](), 0.0
     for percent in _PERCENT:
         now, kept = _Pods(first, percent), made.kept
@@ -78,6 +82,7 @@ def _replanned(
             decision = _decided(World(held, market_, kept=kept))
             seconds.append(time.process_time() - start)
             kept = decision.kept
+            pauses.append(_looked_s(garbage))
             worst[percent] = max(worst.get(percent, 0.0), _excess_percent(decision))
         if types:
             printed: dict[str, Any] = json.loads(json.dumps(plan_object(explain(decision), held)))
@@ -86,6 +91,8 @@ def _replanned(
         cold = _decided(World(held, market_))
         dearest = max(dearest, 100 * (decision.cost.after_micro / cold.cost.after_micro - 1))
     yield from _quantiles(name, seconds, loop)
+    yield f"{name}_pause_mean_s", sum(pauses) / len(pauses)
+    yield f"{name}_pause_max_s", max(pauses)
     for percent, excess in worst.items():
         yield f"{name}_{percent}_excess_percent", excess
     yield f"{name}_above_cold_percent", dearest
@@ -94,7 +101,7 @@ def _replanned(
 def search(copies: int = 14) -> Figures:
     """From shapes to the nodes that are bought and their bound, without dealing out the pods."""
     found, market_ = _copied(asking("default"), copies), market(rows("catalogue_aws_16.csv"))
-    loop, seconds, worst, kept = loop_s(), list[float](), 0.0, WarmStart()
+    loop, seconds, worst, kept, garbage = loop_s(), list[float](), 0.0, WarmStart(), Garbage()
     for percent in (0, *_PERCENT):
         now = _Pods(found, percent)
         for _ in range(_TURNS if percent else 1):
@@ -108,6 +115,7 @@ def search(copies: int = 14) -> Figures:
             if percent:
                 seconds.append(time.process_time() - start)
             kept = WarmStart.of(world.holding)
+            garbage.look()
             assert bound is not None
             worst = max(worst, 100 * (bought.rank[1] / bound.micro - 1))
     yield from _quantiles(f"warm_search_x{copies}", seconds, loop)
@@ -136,6 +144,12 @@ class _Pods:
 
 def _decided(world: World) -> Decision:
     return decide(world, Options())
+
+
+def _looked_s(garbage: Garbage) -> float:
+    start = time.process_time()
+    garbage.look()
+    return time.process_time() - start
 
 
 def _excess_percent(decision: Decision) -> float:

@@ -8,10 +8,11 @@ before anything is done.
 import asyncio
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, Protocol, TypeVar
 
+from kerf.controllers.garbage import Garbage
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.standing import standing
@@ -27,6 +28,9 @@ from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.state import ClusterState
 
 _Made = TypeVar("_Made")
+_Asked = SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]
+_PAUSE_S = 0.2
+"""After so long without anything to do most of what was decided is done, and the next is not asked for yet."""
 
 
 class Deciding(Protocol):
@@ -60,7 +64,7 @@ class Threaded:
     def __init__(self) -> None:
         self._turns = asyncio.Condition()
         self._is_busy, self._urgent = False, 0
-        self._asked: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._asked: _Asked = SimpleQueue()
         # A daemon, unlike the threads of an executor: a process that is asked to stop does not wait for a plan's end.
         self._thread = Thread(target=_answer, args=(self._asked,), name="decide", daemon=True)
         self._thread.start()
@@ -95,9 +99,10 @@ class Threaded:
         self._asked.put(None)
 
 
-def _answer(asked: "SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]") -> None:
+def _answer(asked: _Asked) -> None:
     """Do what is asked, in order, unless it was cancelled before its turn; what is raised is the asker's."""
-    while (each := asked.get()) is not None:
+    garbage = Garbage()
+    while (each := _next(asked, garbage)) is not None:
         made, work = each
         if not made.set_running_or_notify_cancel():
             continue
@@ -107,6 +112,15 @@ def _answer(asked: "SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]") 
             made.set_exception(error)
         # What was made may be large, and the next may be long in coming.
         del each, made, work
+
+
+def _next(asked: _Asked, garbage: Garbage) -> tuple[Future[Any], Callable[[], Any]] | None:
+    """What is asked next; where that is long in coming, garbage is looked for first."""
+    try:
+        return asked.get(timeout=_PAUSE_S)
+    except Empty:
+        garbage.look()
+        return asked.get()
 
 
 MOST_DROPPED = 3
