@@ -346,8 +346,8 @@ def _grouped(runs: Iterable[tuple[Hashable, Sequence[Pod]]]) -> tuple[Shape, ...
     def of(spec: PodSpec) -> PodSpec:
         # The spec that is asked for is the pod's, so its identity stays its own.
         if id(spec) not in known:
-            bare = replace(spec.alone(), preferred=())
-            known[id(spec)] = bare if spec.preferred or spec.has_relations else spec
+            asks_more = spec.preferred or spec.has_relations
+            known[id(spec)] = replace(spec.alone(), preferred=()) if asks_more else spec
         return known[id(spec)]
 
     return group_asking(runs, of)

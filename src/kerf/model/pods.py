@@ -299,6 +299,9 @@ def natural(name: str) -> str:
 @lru_cache(maxsize=8192)
 def _natural(part: str) -> str:
     """That of a part of a name: a number that ends in a dash ends there."""
+    if part.isascii() and part.isdigit():
+        number = part.lstrip("0") or "0"
+        return f"\0{chr(len(number))}{number}"
     return _NUMBER.sub(lambda found: f"\0{chr(len(found[1]))}{found[1]}", part)
 
 

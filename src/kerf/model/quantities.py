@@ -118,7 +118,8 @@ class Resources(Mapping[str, int]):
     __slots__ = ("_amounts", "_hash")
 
     def __init__(self, amounts: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
-        self._amounts: dict[str, int] = dict(amounts)
+        # A dict is copied at once, another Mapping by one call for each name.
+        self._amounts: dict[str, int] = dict(amounts._amounts if isinstance(amounts, Resources) else amounts)
         self._hash: int | None = None
 
     @classmethod
@@ -127,11 +128,11 @@ class Resources(Mapping[str, int]):
         return cls({name: quantity_of(name, text) for name, text in texts.items()})
 
     @classmethod
-    def total(cls, held: Iterable[tuple["Resources", int]]) -> "Resources":
+    def total(cls, held: Iterable[tuple[Mapping[str, int], int]]) -> "Resources":
         """The sum of all of these, each so many times."""
         amounts: dict[str, int] = {}
         for each, times in held:
-            for name, amount in each._amounts.items():
+            for name, amount in each.items():
                 amounts[name] = amounts.get(name, 0) + amount * times
         return cls(amounts)
 

@@ -423,7 +423,7 @@ class _Fill:
         self._order = filler.order(row, wanted) if order is None else order
         self._wanted: dict[int, int] = dict(zip(self._order, wanted[self._order].tolist(), strict=True))
         self._offered = filler.holding.types[row]
-        self._free = dict(self._offered.room.free)
+        self._free = dict(self._offered.room.free.items())
         self._state = filler.holding.start(row)
         self._row, self._terms, self._ports = row, filler.first_terms(row), self._offered.room.ports
         self._slices: dict[int, tuple[tuple[Slice, ...], ...]] = {}

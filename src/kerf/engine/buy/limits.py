@@ -134,7 +134,7 @@ class Ledger:
         By what is limited: the same key for all types that take of it.
         """
         pool, used = offered.pool.name, self.used(offered.pool.name)
-        charge = {**offered.capacity}
+        charge = dict(offered.capacity.items())
         if COST_PER_HOUR in charge:
             charge[COST_PER_HOUR] = max((each.price_micro for each in offered.offerings), default=0)
         limits = self._limits.get(pool) or Resources()
@@ -149,7 +149,7 @@ class Ledger:
 
     def charge(self, pool: str, amount: Mapping[str, int], times: int = 1) -> None:
         """Count launches."""
-        self._used[pool] = self.used(pool) + Resources(amount) * times
+        self._used[pool] = Resources.total(((self.used(pool), 1), (amount, times)))
         for name in [name for name in amount if name.startswith(RESERVED_PREFIX)] if self._left else ():
             reservation = name.removeprefix(RESERVED_PREFIX)
             if reservation in self._left:
@@ -158,7 +158,7 @@ class Ledger:
     def keep_free(self, pool: str, amount: Mapping[str, int], times: int = 1) -> None:
         """Count what launches would use more if the cloud took the largest of their types."""
         self.charge(pool, amount, times)
-        self._kept_free[pool] = self.kept_free(pool) + Resources(amount) * times
+        self._kept_free[pool] = Resources.total(((self.kept_free(pool), 1), (amount, times)))
 
     def kept_free(self, pool: str) -> Resources:
         """What of `used` is counted for larger types alone."""

@@ -161,10 +161,11 @@ class _Draft:
         self._places: list[tuple[int, int]] = []
         self._takings: dict[int, _Taking] = {}
         self._uncounted: list[int] = []
-        self._numbers: list[int] = np.flatnonzero((alone[held] > 0).any(axis=0)).tolist()
+        numbers = np.flatnonzero((alone[held] > 0).any(axis=0))
+        self._numbers: list[int] = numbers.tolist()
         known: dict[Hashable, _Taking] = filler.holding.takings
-        for number in self._numbers:
-            at = int(held[np.flatnonzero(alone[held, number])[0]])
+        firsts: list[int] = held[(alone[np.ix_(held, numbers)] > 0).argmax(axis=0)].tolist()
+        for number, at in zip(self._numbers, firsts, strict=True):
             offered, shape = types[at], filler.shapes[number]
             for name, amount in shape.counted(offered.target.uncounted).items():
                 if amount > 0:

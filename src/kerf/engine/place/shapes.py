@@ -112,7 +112,8 @@ class Shape(Large):
     @cached_property
     def pod(self) -> Pod:
         """One of them."""
-        return self.pods[0] if self.asked is None else replace(self.pods[0], spec=self.asked)
+        pod, spec = self.pods[0], self.spec
+        return pod if spec is pod.spec else replace(pod, spec=spec)
 
     @property
     def spec(self) -> PodSpec:

@@ -41,6 +41,10 @@ class KeptColumn(Large):
         """Equal for equal columns of one supply."""
         return id(self.offered), self.shapes, self.counts
 
+    def idle_for(self, decisions: int) -> "KeptColumn":
+        """The same that was of no use in so many decisions."""
+        return self if decisions == self.idle else KeptColumn(self.offered, self.shapes, self.counts, decisions)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KeptProof(Large):
@@ -108,7 +112,7 @@ class Warmth:
         for column, is_used in columns:
             known = self._found.get(column.key)
             if known is None or (is_used and known.idle):
-                self._found[column.key] = replace(column, idle=0) if is_used else replace(column, idle=1)
+                self._found[column.key] = column.idle_for(0 if is_used else 1)
         # What did for the last pods is no aim for the next: so it does not grow from plan to plan.
         self._next_gap = min(self._next_gap, gap) if gap <= enough else gap
 
@@ -125,7 +129,7 @@ class Warmth:
             for column in held:
                 now = found.get(column.key)
                 if now is None or now.idle:
-                    found[column.key] = replace(column, idle=column.idle + 1)
+                    found[column.key] = column.idle_for(column.idle + 1)
         kept = sorted((each for each in found.values() if each.idle <= _MOST_IDLE), key=lambda each: each.idle)
         return tuple(kept[:_MOST_COLUMNS])
 
