@@ -273,6 +273,7 @@ Keeping = (
     Obstacle
     | Due
     | TooMuchBroken
+    | NoneInItsPlace
     | NoNodeClaim
     | NoNodePool
     | Starting

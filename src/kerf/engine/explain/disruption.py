@@ -143,7 +143,7 @@ def keeping_text(cause: Keeping) -> str:
                 else f"and stays: {_hold_text(holds)}"
             )
             return f"{_due_text(why)}, {end}"
-        case TooMuchBroken():
+        case TooMuchBroken() | NoneInItsPlace():
             return _hold_text(cause)
         case OfStaticPool(pool, replicas):
             return f"NodePool {pool} is static: it keeps {counted(replicas, 'node')}, in use or not (spec.replicas)"
