@@ -13,7 +13,7 @@ from kerf.controllers.nodeclaim.lifecycle import Lifecycle
 from kerf.model.constraints import Requirement, Requirements, Taint
 from kerf.model.gpu import DeviceState
 from kerf.model.instancetypes import OfferingKey
-from kerf.model.nodeclaim import UNREGISTERED_TAINT, NodeClaim
+from kerf.model.nodeclaim import TERMINATION_FINALIZER, UNREGISTERED_TAINT, NodeClaim
 from kerf.model.promises import devices_text
 from kerf.model.quantities import Resources
 from kerf.sharing.hami.records import REGISTER, register_annotation
@@ -64,6 +64,15 @@ def test_a_launched_claim_knows_its_instance(cluster: Cluster) -> None:
     )
     assert ("True", "Launched", "") == cluster.condition("Launched")
     assert ["launched g5.xlarge spot in us-east-1a"] == cluster.said("Launched")
+
+
+def test_a_claim_that_a_user_made_is_held_until_its_node_is_drained(cluster: Cluster) -> None:
+    """It has no finalizer when it comes, and another's stays."""
+    start(cluster)
+    cluster.claimed(reached=(), finalizers=("example.com/own",))
+    cluster.at(0)
+
+    assert ("example.com/own", TERMINATION_FINALIZER) == cluster.claim().finalizers
 
 
 def test_a_claim_says_that_it_awaits_its_launch(cluster: Cluster) -> None:

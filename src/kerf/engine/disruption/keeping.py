@@ -68,6 +68,8 @@ class Fates:
 
     def __init__(self, world: World, plan: Plan) -> None:
         self._world, self._snapshot, self._plan = world, world.snapshot, plan
+        self._in_place = dict[str, NoneInItsPlace | None]()
+        """By static pool what keeps a node of it from having another in its place."""
 
     def going(self, node: ClusterNode) -> Going | None:
         """What takes the node away; None for a node that stays."""
@@ -121,10 +123,11 @@ class Fates:
         """What keeps a node of a static pool from having another in its place: the new one comes first."""
         if pool.replicas is None:
             return None
-        floors = Floors(self._world, Ledger.of(self._world))
-        if floors.cheapest(pool, "launch-0", OfStaticPool(Name(pool.name), pool.replicas)) is not None:
-            return None
-        return NoneInItsPlace(Name(pool.name), floors.obstacle(pool))
+        if pool.name not in self._in_place:
+            floors = Floors(self._world, Ledger.of(self._world))
+            is_sold = floors.cheapest(pool, "launch-0", OfStaticPool(Name(pool.name), pool.replicas)) is not None
+            self._in_place[pool.name] = None if is_sold else NoneInItsPlace(Name(pool.name), floors.obstacle(pool))
+        return self._in_place[pool.name]
 
     def _group_on(self, candidate: Candidate) -> GroupStays | None:
         """The group whose other nodes do not go with one that has drifted."""
