@@ -22,9 +22,7 @@ _HARD_WEIGHT = 1
 """What a running pod's required affinity weighs (InterPodAffinityArgs.hardPodAffinityWeight)."""
 
 
-def best(
-    attempt: Attempt, raw: Json, feasible: Sequence[NodePods], rooms: Rooms, scoring: ScoringStrategy
-) -> NodePods:
+def best(attempt: Attempt, raw: Json, feasible: Sequence[NodePods], rooms: Rooms, scoring: ScoringStrategy) -> NodePods:
     """The node that kube-scheduler prefers among those that can take the pod; the first by name among equals."""
     stated = _stated(attempt, raw, feasible, rooms)
     taints = [_intolerable(attempt.pod, room.node.taints) for room in feasible]
