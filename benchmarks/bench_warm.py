@@ -33,7 +33,9 @@ from kerf.engine.place.shapes import group
 from kerf.engine.supply.warmstart import WarmStart
 from kerf.engine.world import World
 from kerf.model.market import Market
-from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.pods import Pod
+from kerf.model.snapshot import ClusterSnapshot, Upserted
+from kerf.state.cluster import ClusterState
 from kerf.testing.builders import a_pool
 
 Figures = Iterator[tuple[str, float]]
@@ -69,12 +71,13 @@ def _replanned(
 ) -> Figures:
     garbage, pauses = Garbage(), list[float]()
     loop, start = loop_s(), time.process_time()
-    made = _decided(World(world_of(pending(list(first))), market_, kept=WarmStart()))
+    there = _arrived(pending(list(first)))
+    made = _decided(World(world_of(there), market_, kept=WarmStart()))
     yield f"{name}_cold_s", time.process_time() - start
     garbage.look()
     seconds, worst, dearest = list[float](), dict[int, float](), 0.0
     for percent in _PERCENT:
-        now, kept = _Pods(first, percent), made.kept
+        now, kept = _Pods(first, there, percent), made.kept
         for _ in range(_TURNS):
             now.change()
             held = world_of(now.pods)
@@ -103,7 +106,7 @@ def search(copies: int = 14) -> Figures:
     found, market_ = _copied(asking("default"), copies), market(rows("catalogue_aws_16.csv"))
     loop, seconds, worst, kept, garbage = loop_s(), list[float](), 0.0, WarmStart(), Garbage()
     for percent in (0, *_PERCENT):
-        now = _Pods(found, percent)
+        now = _Pods(found, pending(found), percent)
         for _ in range(_TURNS if percent else 1):
             now.change()
             shapes, world = group(now.pods), World(snapshot([]), market_, kept=kept)
@@ -129,17 +132,25 @@ def _copied(found: Sequence[Row], copies: int) -> list[Row]:
 class _Pods:
     """Pods of which at each change so many percent are replaced by others that are drawn from the first at random."""
 
-    def __init__(self, rows: Sequence[Row], percent: int) -> None:
+    def __init__(self, rows: Sequence[Row], pods: Sequence[Pod], percent: int) -> None:
         self._first, self._percent, self._random, self._changes = rows, percent, Random(percent), 0
-        self.rows, self.pods = list(rows), pending(list(rows))
+        self.rows, self.pods = list(rows), list(pods)
 
     def change(self) -> None:
         self._changes += 1
         places = self._random.sample(range(len(self.rows)), len(self.rows) * self._percent // 100)
         for at in places:
             self.rows[at] = {**self._random.choice(self._first), "name": f"new-{self._changes}-{at}"}
-        for at, pod in zip(places, pending([self.rows[at] for at in places]), strict=True):
+        for at, pod in zip(places, _arrived(pending([self.rows[at] for at in places])), strict=True):
             self.pods[at] = pod
+
+
+def _arrived(pods: list[Pod]) -> list[Pod]:
+    """The pods as the state hands them over once their events have come."""
+    state = ClusterState()
+    for pod in pods:
+        state.apply(Upserted(pod))
+    return pods
 
 
 def _decided(world: World) -> Decision:

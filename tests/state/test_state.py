@@ -104,6 +104,15 @@ def test_pending_pods_are_those_that_wait() -> None:
     assert ["default/a"] == [pod.key for pod in seen(*pods).pending]
 
 
+def test_what_each_decision_asks_of_a_pod_that_waits_is_known_when_it_has_come() -> None:
+    """A decision that is due need not find it for all pods of a burst; of pods that have a node none asks it."""
+    waiting, bound = a_pod("a"), a_pod("b", node_name="node")
+    seen(waiting, bound)
+
+    assert {"key", "queue_order", "mark"} <= vars(waiting).keys()
+    assert {"queue_order", "mark"}.isdisjoint(vars(bound))
+
+
 def test_what_a_claim_predicts_holds_until_initialized() -> None:
     """A node without a register counts with the predicted cards while its claim starts, and with none afterwards."""
     node = a_node(labels=HAMI, provider_id="i-1")

@@ -3,6 +3,7 @@
 from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 
 from kerf.engine.admitting import admitted, not_admitted
 from kerf.engine.buy.bound import proven
@@ -46,6 +47,8 @@ from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.volumecauses import ClaimInUse
 from kerf.sharing.family import Family
 
+_NODE_NAME, _DEVICES = attrgetter("cluster_node.name"), attrgetter("room.devices")
+_TAINTS = attrgetter("target.taints")
 _MOST_PASSED_OVER = 3
 """How often pods without a place make way for others that want the claims they would have alone."""
 
@@ -178,7 +181,7 @@ def _in_the_way(made: Outcome) -> frozenset[str]:
 def _place_and_buy(world: World, options: Options, out: frozenset[str], volumes: Volumes) -> Outcome:
     snapshot, supply = world.snapshot, world.supply
     trial = Trial(snapshot, world.market, volumes=volumes)
-    promised = {spot.cluster_node.name: spot.room.devices for spot in trial.spots}
+    promised = dict(zip(map(_NODE_NAME, trial.spots), map(_DEVICES, trial.spots), strict=True))
     waiting = waiting_pods(snapshot, supply, trial, out)
     quotas = not_admitted(waiting.pods, snapshot, volumes)
     rejected, pods = heeded(waiting.pods, waiting.of_each_mark, snapshot)
@@ -227,8 +230,10 @@ def _place_and_buy(world: World, options: Options, out: frozenset[str], volumes:
 
 def _taints(trial: Trial, snapshot: ClusterSnapshot) -> Iterator[Taint]:
     """Those that pods can meet: of nodes there are, and of pools."""
-    for spot in trial.spots:
-        yield from spot.target.taints
+    held = list(map(_TAINTS, trial.spots))
+    # Most nodes have those of others.
+    for taints in dict(zip(map(id, held), held, strict=True)).values():
+        yield from taints
     for pool in snapshot.node_pools:
         yield from pool.taints
 

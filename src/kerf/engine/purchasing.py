@@ -33,6 +33,7 @@ from kerf.engine.relaxing import Relaxing
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Cause, Name
 from kerf.model.constraints import HOSTNAME, Taint
+from kerf.model.groups import may_name_groups
 from kerf.model.nodeclaim import FOLLOW
 from kerf.model.plan import Launch
 from kerf.model.pods import Pod
@@ -208,7 +209,8 @@ def _coming(made: Outcome) -> Coming:
     names = {node.name for node in nodes}
     keys = {key for key, placement in made.places.found.items() if placement.node in names}
     pods = tuple(pod for pod in made.waiting.pods if pod.key in keys) if keys else ()
-    return Coming(frozenset(node.claim.annotations.get(FOLLOW, "") for node in nodes if node.claim), pods)
+    modes = frozenset(node.claim.annotations.get(FOLLOW, "") for node in nodes if node.claim)
+    return Coming(modes, pods, may_name_groups(made.waiting.of_each_mark))
 
 
 def _kept_for(taint: Taint, offered_types: Sequence[OfferedType]) -> list[OfferedType]:

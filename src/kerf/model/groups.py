@@ -169,9 +169,14 @@ def naming_groups(pods: Iterable[Pod], of_each_mark: Iterable[Pod] | None = None
     `of_each_mark` are their `samples`, where these are known.
     """
     held = list(pods)
-    if not any(map(_may_name_group, samples(held) if of_each_mark is None else of_each_mark)):
+    if not may_name_groups(samples(held) if of_each_mark is None else of_each_mark):
         return []
     return [pod for pod in held if _may_name_group(pod)]
+
+
+def may_name_groups(of_each_mark: Iterable[Pod]) -> bool:
+    """Whether any of the pods of which these are `samples` may name a group."""
+    return any(map(_may_name_group, of_each_mark))
 
 
 def _may_name_group(pod: Pod) -> bool:

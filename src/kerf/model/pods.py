@@ -394,6 +394,13 @@ class Pod:
         )
         return marks.get(key) or marks.setdefault(key, _Mark())
 
+    def ask_ahead(self) -> None:
+        """Work out what every decision asks of a pod that waits: its key, its place in the queue and its mark.
+
+        The decision that is due then need not do it for all pods of a burst.
+        """
+        _ASKED_OF_EACH(self)
+
     @cached_property
     def demands(self) -> dict[str, tuple[object, object]]:
         """What it asks of a family of sharing, by the family's name, with the family; `sharing.registry` fills it.
@@ -455,7 +462,7 @@ def _keep_room_for(first: Pod, *names: str) -> None:
 _keep_room_for(Pod("", "", PodSpec(())), "key", "queue_order", "demands", "mark")
 
 
-_MARK = attrgetter("mark")
+_MARK, _ASKED_OF_EACH = attrgetter("mark"), attrgetter("key", "queue_order", "mark")
 
 
 def samples(pods: Iterable[Pod]) -> list[Pod]:

@@ -188,7 +188,10 @@ class ClusterState(Objects):
         self._pods_on.move(key, held, holds)
         self._windowed.move(key, _windowed(before), _windowed(after))
         self._grouped.move(key, _grouped(before), _grouped(after))
-        self._unbound.put(key, after if after is not None and not holds and not after.is_ended else None)
+        waits = after if after is not None and not holds and not after.is_ended else None
+        self._unbound.put(key, waits)
+        if waits is not None:
+            waits.ask_ahead()
         self._touch_nodes((held, holds))
         self._book(key, before, after, self._families)
         for pod in (before, after):

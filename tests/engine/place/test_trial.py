@@ -382,6 +382,21 @@ def test_no_node_is_asked_for_pods_that_must_be_with_one_that_is_nowhere(asked: 
     assert not asked
 
 
+def test_only_nodes_with_room_for_one_pod_more_are_asked() -> None:
+    """Whether it lacks cpu, memory or places; one that has all three is asked, and takes as many pods as places."""
+    full: dict[str, Any] = {"cpu": 8, "memory": "8Gi", "pods": 9}
+    sizes = [full | lack for lack in ({"cpu": 0}, {"memory": "0"}, {"pods": 0}, {"pods": 1})]
+    nodes = [ClusterNode(a_node(f"n{number}", allocatable=size), None) for number, size in enumerate(sizes)]
+    pods = some(2, cpu=1, memory="1Gi")
+    held, shape = Trial(a_snapshot(nodes=nodes, pods=pods), MARKET), Shape(tuple(pods))
+    roomy = [held.spots[index].cluster_node.name for index in held.roomy(shape.requests)]
+    found, left = held.place(shape)
+
+    assert ["n3"] == roomy
+    assert {pods[0].key: "n3"} == {key: placement.node for key, placement in found.items()}
+    assert (pods[1],) == left
+
+
 def test_of_equal_nodes_without_room_one_is_asked_for_pods_that_go_by_others(asked: list[str]) -> None:
     """It is the first by name, and the nearest of all."""
     nodes, shape = _of_two_sizes(a_pod("p", cpu=9, pod_affinity=BESIDE_GONE))

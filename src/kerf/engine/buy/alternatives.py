@@ -1,13 +1,12 @@
 """Other types on which the pods of a planned node run as well, so a sold-out type stops no pod."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from kerf.engine.buy.filling import Filler, Load, charge
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.place.shapes import UNCROWDED
 from kerf.engine.supply.caps import leaks, within_cap
 from kerf.engine.supply.holding import Amounts, measured
 from kerf.engine.supply.offered import OfferedType, Supply
@@ -28,8 +27,8 @@ class Others:
         self._is_alike: dict[str, bool] = {}
         self._rows: dict[str, Amounts] = {}
         self._places: dict[str, dict[str, int]] = {}
-        self._cards: dict[str, Amounts] = {}
         self._stand_in: dict[tuple[object, ...], tuple[Load, npt.NDArray[np.bool_]]] = {}
+        self._sold: dict[tuple[int, int, int], tuple[Load, npt.NDArray[np.bool_]]] = {}
         self._chosen: dict[tuple[int, int, bytes], tuple[Load, _Found]] = {}
 
     def of(self, load: Load, times: int) -> _Found:
@@ -118,12 +117,22 @@ class Others:
         same = id(chosen), load.offering.capacity_type, id(load.room.requirements)
         key = *same, tuple(sorted(wants)), tuple(sorted(kinds))
         if key not in self._stand_in:
-            found = [self._may_stand_in(load, other) and self._agrees(other, wants.values()) for other in others]
+            sold = zip(self._sold_alike(load, others).tolist(), others, strict=True)
+            found = [is_sold and filler.agrees(other, wants.values()) for is_sold, other in sold]
             able, rows = np.array(found, dtype=np.bool_), filler.holding.rows(others)
             for kind, number in kinds.items():
                 able &= filler.holding.admits(filler.shapes[number], kind, rows)[rows]
             self._stand_in[key] = load, able
         return self._stand_in[key][1]
+
+    def _sold_alike(self, load: Load, others: Sequence[OfferedType]) -> npt.NDArray[np.bool_]:
+        """By type of the pool `_may_stand_in`, asked once for all nodes that are sold in the same way."""
+        # The load is kept, so no other can get the id of what it has.
+        key = id(load.offered), id(load.offering), id(load.room.requirements)
+        if key not in self._sold:
+            found = np.array([self._may_stand_in(load, other) for other in others], dtype=np.bool_)
+            self._sold[key] = load, found
+        return self._sold[key][1]
 
     def _may_stand_in(self, load: Load, other: OfferedType) -> bool:
         """Whether another type is sold in the same way and has as many cards."""
@@ -137,17 +146,6 @@ class Others:
             return False
         return not leaks(other, load.offering.capacity_type, within_cap(chosen, load.offering))
 
-    def _agrees(self, other: OfferedType, numbers: Iterable[int]) -> bool:
-        """Whether one node of the type can have pods of all these shapes, as far as labels decide."""
-        row = self._filler.holding.row(other)
-        terms = self._filler.first_terms(row)
-        for number in numbers:
-            agreed = self._filler.agreed(row, terms, number, self._filler.recipe(number, other))
-            if agreed is None:
-                return False
-            terms = agreed
-        return True
-
     def keep_free(self, load: Load, times: int) -> None:
         """What `of` charges the limits with; nothing is asked where no limit counts it."""
         if self._ledger.limit(load.offered.pool.name) is not None:
@@ -158,11 +156,12 @@ class Others:
         used = chosen.room.free - load.room.free
         # The load's charge has those that it needs in it.
         names = {other.kind.name for other in load.needed}
-        for at in np.flatnonzero(self._may_do(load, times, used, others)).tolist():
+        able = self._sold_alike(load, others) & self._may_do(load, times, used)
+        for at in np.flatnonzero(able).tolist():
             other = others[at]
             if len(names) == MOST_ALTERNATIVES:
                 break
-            if other.kind.name in names or not self._may_stand_in(load, other):
+            if other.kind.name in names:
                 continue
             offering = other.offering_for(load.room.requirements) or load.offering
             more = positive(charge(other, offering, load.room.requirements) - load.charge)
@@ -170,7 +169,7 @@ class Others:
                 continue
             if other.target.uncounted == chosen.target.uncounted and used.shortfall(other.room.free):
                 continue
-            if self._takes_the_same(load, other) or self._holds(load, other):
+            if self._holds(load, other):
                 names.add(other.kind.name)
                 extra = more.largest(extra)
         self._ledger.keep_free(chosen.pool.name, extra, times)
@@ -183,37 +182,22 @@ class Others:
             self._places[pool] = {name: place for place, name in enumerate(ordered)}
         return tuple(sorted(names & self._places[pool].keys(), key=self._places[pool].__getitem__))
 
-    def _takes_the_same(self, load: Load, other: OfferedType) -> bool:
-        """Whether the pods go onto the other type in the order of the load, as far as it has the amounts.
-
-        It has cards that are equal, and nothing else decides.
-        """
-        filler, chosen = self._filler, load.offered
-        row, same = filler.holding.row(other), filler.holding.row(chosen)
-        if filler.holding.start(row) != filler.holding.start(same):
-            return False
-        if other.target.uncounted != chosen.target.uncounted:
-            return False
-        numbers = [number for number, _ in load.held]
-        shapes = [filler.shapes[number] for number in numbers]
-        if load.needed or any(shape.crowding is not UNCROWDED or shape.spec.host_ports for shape in shapes):
-            return False
-        filler.held(numbers)
-        return self._agrees(other, {filler.recipe(number, chosen).want: number for number in numbers}.values())
-
     def _holds(self, load: Load, other: OfferedType) -> bool:
         """Whether a node of the other type takes the same pods in their order."""
+        takes = self._filler.takes_alike(other, load)
+        if takes is not None:
+            return takes
         held = self._filler.fill_alike(other, load)
         return held is not None and held.held == load.held
 
-    def _may_do(self, load: Load, times: int, used: Resources, others: Sequence[OfferedType]) -> npt.NDArray[np.bool_]:
-        """By type of the pool, whether it has as many cards, enough for the load, and no more than limits allow."""
+    def _may_do(self, load: Load, times: int, used: Resources) -> npt.NDArray[np.bool_]:
+        """By type of the pool, whether it has enough for the load, and no more than limits allow."""
         pool, holding = load.offered.pool.name, self._filler.holding
         rows = self._rows_of(pool)
-        able: npt.NDArray[np.bool_] = self._cards_of(pool, others) == len(load.offered.room.devices)
+        able = np.ones(len(rows), dtype=np.bool_)
         for name, amount in used.items() if self._are_alike(pool) else ():
             if amount > 0:
-                able &= holding.amounts(name)[rows] >= measured({name: amount}, name)
+                able &= self._amounts(pool, name) >= measured({name: amount}, name)
         counted = self._ledger.used(pool)
         for name, limit in (self._ledger.limit(pool) or Resources()).items():
             # The price that is charged depends on the offering.
@@ -222,12 +206,6 @@ class Others:
                 room = max(0, limit - counted.get(name, 0)) // max(1, times)
                 able &= more <= measured({name: room}, name)
         return able
-
-    def _cards_of(self, pool: str, others: Sequence[OfferedType]) -> Amounts:
-        """By type of the pool, how many cards a node has."""
-        if pool not in self._cards:
-            self._cards[pool] = np.array([len(other.room.devices) for other in others], dtype=np.int64)
-        return self._cards[pool]
 
     def _still_within(self, offered: OfferedType, wanted: Resources) -> bool:
         limits = self._ledger.limit(offered.pool.name)

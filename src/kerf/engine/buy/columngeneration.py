@@ -384,7 +384,7 @@ class _Generation:
 
     def _is_enough(self, enough: float) -> bool:
         """Whether nodes in parts, of the columns that are known, cost no more than so much above the least."""
-        if not self._program.is_solved():
+        if not self._program.is_solved(by_prices=True):
             return False
         self._costs.append(self._program.cost)
         self._is_near = self._program.cost / self._scale <= self._least * (1 + enough)
@@ -540,7 +540,7 @@ class _Generation:
             whole[chosen] += 1
             changed = np.flatnonzero(whole > kept)
             self._program.keep_at_least(changed, whole[changed])
-            if not self._program.is_solved(after_bounds=True):
+            if not self._program.is_solved(by_prices=True):
                 return None
             kept = np.maximum(kept, whole)
             if self._program.cost > highest:

@@ -323,6 +323,54 @@ class Filler:
             return None
         return self._full(row, wanted, order)
 
+    def takes_alike(self, offered: OfferedType, load: Load) -> bool | None:
+        """Whether `fill_alike` would put all pods of the load on the other type; None where it must be tried.
+
+        Sums, labels and cards are asked apart from each other: of most loads they decide alone, and cards know most of
+        their steps. Cost: shapes and pods of the load, without the room that would be left.
+        """
+        row, chosen = self.holding.row(offered), load.offered
+        numbers = [number for number, _ in load.order]
+        shapes = [self.shapes[number] for number in numbers]
+        if load.needed or offered.target.uncounted != chosen.target.uncounted:
+            return None
+        if any(shape.crowding is not UNCROWDED or shape.spec.host_ports for shape in shapes):
+            return None
+        held = self.held(numbers)[row, numbers].tolist()
+        if any(most < count for most, (_, count) in zip(held, load.order, strict=True)):
+            return False
+        used = chosen.room.free - load.room.free
+        return not used.shortfall(offered.room.free) and self.agrees(offered, numbers) and self._opens(row, load)
+
+    def agrees(self, offered: OfferedType, numbers: Iterable[int]) -> bool:
+        """Whether one node of the type can have pods of all these shapes, as far as labels decide."""
+        row = self.holding.row(offered)
+        terms, seen = self.first_terms(row), set[int]()
+        for number in numbers:
+            recipe = self.recipe(number, offered)
+            if recipe.want not in seen:
+                seen.add(recipe.want)
+                agreed = self.agreed(row, terms, number, recipe)
+                if agreed is None:
+                    return False
+                terms = agreed
+        return True
+
+    def _opens(self, row: int, load: Load) -> bool:
+        """Whether the cards of the type take the pods of the load in their order."""
+        holding, state = self.holding, self.holding.start(row)
+        offered = holding.types[row]
+        if state == holding.start(holding.row(load.offered)):
+            return True
+        for number, count in load.order:
+            recipe, shape = self.recipe(number, offered), self.shapes[number]
+            for _ in range(count if recipe.asks_devices else 0):
+                after = holding.cards.after(state, recipe.kind, shape, offered)
+                if after is None:
+                    return False
+                state = after[0]
+        return True
+
     def order(self, row: int, wanted: Amounts) -> list[int]:
         """The wanted shapes in the order in which they are filled in: the largest first."""
         numbers = np.flatnonzero(wanted)

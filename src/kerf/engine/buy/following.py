@@ -47,10 +47,14 @@ def runs(bought: Iterable[Bought]) -> Iterator[tuple[Hashable, Sequence[Pod]]]:
 
 @dataclass(frozen=True, repr=False)
 class Coming(Large):
-    """Nodes on their way: how their plans are followed, and the pods that have places there."""
+    """Nodes on their way: how their plans are followed, and the pods that have places there.
+
+    `may_be_grouped` says that some pod of the plan may name a group, or that it was not looked at.
+    """
 
     modes: frozenset[str] = frozenset()
     pods: tuple[Pod, ...] = ()
+    may_be_grouped: bool = True
 
     def has_others(self, bought: Sequence[Bought]) -> bool:
         """Whether pods of another kind than those bought for wait for these nodes. Linear in the pods."""
@@ -85,7 +89,7 @@ def followed(
     whole_first = _of(bought, [load for load in loads.values() if _is_shown_whole_first(load)])
     marks.update((i, RESERVE) for i in whole_first if i not in sliced)
     # A pod that came later and takes the place of one of a group leaves all of the group without use.
-    naming = naming_groups(chain.from_iterable(shape.pods for shape in shapes))
+    naming = naming_groups(chain.from_iterable(shape.pods for shape in shapes)) if coming.may_be_grouped else ()
     grouped = {id(pod) for pod in naming if group_of(pod)}
     together = [i for i, node in enumerate(bought) if not grouped.isdisjoint(map(id, node.pods))] if grouped else []
     marks.update((i, PIN if i in sliced else RESERVE) for i in together)

@@ -74,11 +74,12 @@ class LinearProgram:
         waiting.rows.extend(rows)
         waiting.values.extend(values)
 
-    def is_solved(self, *, after_bounds: bool = False) -> bool:
+    def is_solved(self, *, by_prices: bool = False) -> bool:
         """Add what waits and solve; False where the solver fails or exceeds its steps.
 
-        Where columns were added the last answer is still feasible, where bounds were changed (`after_bounds`) its
-        prices are; so another simplex method has less to do.
+        Where columns were added the last answer is still feasible. Its prices are (`by_prices`) where bounds were
+        changed; so are prices of zero where no cost is negative and nothing was solved yet. So another simplex method
+        has less to do.
         """
         new, self._waiting = self._waiting, _Columns()
         count = len(new.costs)
@@ -94,7 +95,7 @@ class LinearProgram:
                 np.array(new.rows, dtype=np.int32),
                 np.array(new.values),
             )
-        self._solver.setOptionValue("simplex_strategy", _DUAL if after_bounds else _PRIMAL)
+        self._solver.setOptionValue("simplex_strategy", _DUAL if by_prices else _PRIMAL)
         self._solver.run()
         return self._solver.getModelStatus() in self._good
 

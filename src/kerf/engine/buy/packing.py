@@ -478,6 +478,8 @@ def _cheapest_holder(
             continue
         if offered.capacity.shortfall(load.offered.capacity) and load.offered.pool.limits is not None:
             continue
+        if not filler.keeps_choice and filler.takes_alike(offered, load) is False:
+            continue
         held = filler.fill(offered, load.counts) if filler.keeps_choice else filler.fill_alike(offered, load)
         if held is not None and held.held == load.held and held.offering.price_micro < load.offering.price_micro:
             return held

@@ -113,6 +113,9 @@ def has_choice(spot: NodeRoom, world: World) -> bool:
 
 
 def _options(trial: Trial, world: World, freed: Mapping[str, Room]) -> Iterator[_Option]:
+    pools = world.snapshot.node_pools
+    if not freed and not any(any(label_choices(p.labels, p.stated_annotations, has_mig=True)) for p in pools):
+        return
     for spot, left in zip(trial.spots, trial.rooms, strict=True):
         room = freed.get(spot.cluster_node.name)
         yield from _changes(spot, left if room is None else room, world)

@@ -132,13 +132,13 @@ def with_parts(free: Resources, family: Family, devices: Sequence[DeviceState]) 
 
 def only(devices: tuple[DeviceState, ...], indexes: frozenset[int]) -> tuple[DeviceState, ...]:
     """The same devices with all but some closed to new slices."""
-    return tuple(d if d.index in indexes else replace(d, cordoned=True) for d in devices)
+    return tuple(d if d.cordoned or d.index in indexes else replace(d, cordoned=True) for d in devices)
 
 
 def reopened(devices: tuple[DeviceState, ...], before: tuple[DeviceState, ...]) -> tuple[DeviceState, ...]:
     """`devices` with the openness that they had `before`."""
     cordoned = {device.index: device.cordoned for device in before}
-    return tuple(replace(d, cordoned=cordoned[d.index]) for d in devices)
+    return tuple(d if d.cordoned == cordoned[d.index] else replace(d, cordoned=cordoned[d.index]) for d in devices)
 
 
 def emptied(device: DeviceState) -> DeviceState:

@@ -9,7 +9,7 @@ from kerf.engine.place.domains import Domains, Lasting, Site, coming_site, settl
 from kerf.engine.place.fit import Placed, admits, fit
 from kerf.engine.place.podclasses import Findings
 from kerf.engine.place.shapes import Shape
-from kerf.engine.place.target import Room, Target, measured
+from kerf.engine.place.target import Room, Target, sizes
 from kerf.engine.place.topology import Residents, TopologyLedger
 from kerf.engine.place.volumes import Volumes
 from kerf.model import promises
@@ -30,6 +30,7 @@ _Basis = tuple[tuple[Family, ...], Market | None, tuple[DaemonSet, ...]]
 """What a room follows from beside its node: the families, and of a node that starts the market and the DaemonSets."""
 _ROOM, _USABLE = "room", "usable"
 _NOTHING: _Basis = ((), None, ())
+_UNKNOWN: "tuple[_Basis, NodeRoom | None]" = (_NOTHING, None)
 _MOST_KEPT = 32
 """So many answers of a room are kept; where more kinds of pods ask, most of them ask once."""
 
@@ -94,9 +95,9 @@ class NodeRoom:
         return str(self.target.name)
 
     @cached_property
-    def measured(self) -> tuple[int, int]:
-        """What is left of cpu and memory at the start."""
-        return measured(self.room.free)
+    def measured(self) -> tuple[int, int, int]:
+        """What is left of cpu, memory and places for pods at the start."""
+        return sizes(self.room.free)
 
     @cached_property
     def site(self) -> Site:
@@ -183,24 +184,25 @@ def rooms_of(
     What is left of an initialised node follows from the node alone, as long as the families stay what they are; one
     that starts goes by what the market says of its type, and by the DaemonSets, too.
     """
-    families, quotas = families_of(snapshot), snapshot.quotas
+    families, quotas, has_volumes = families_of(snapshot), snapshot.quotas, bool(snapshot.csi_nodes)
     found = []
     for node in nodes:
-        basis, spot = node.findings.get(_ROOM, (_NOTHING, None))
-        if spot is not None and _still_holds(basis, families, market, snapshot):
-            families = basis[0]
-        else:
+        basis, spot = node.findings.get(_ROOM, _UNKNOWN)
+        if spot is None or not (
+            (basis[0] is families and basis[1] is None) or _still_holds(basis, families, market, snapshot)
+        ):
             spot = room_of(node, snapshot, market, families)
             is_up = node.is_initialized and node.node is not None
             basis = (families, None, ()) if is_up else (families, market, snapshot.daemon_sets_as_running)
             node.findings[_ROOM] = basis, spot
+        families = basis[0]
         if spot.target.quotas is not quotas:
             if spot.target.quotas == quotas:
                 quotas = spot.target.quotas
             else:
                 spot = replace(spot, target=replace(spot.target, quotas=quotas))
                 node.findings[_ROOM] = basis, spot
-        found.append(with_volumes(spot, volumes) if snapshot.csi_nodes else spot)
+        found.append(with_volumes(spot, volumes) if has_volumes else spot)
     return tuple(found)
 
 

@@ -13,7 +13,7 @@ from kerf.model.constraints import ANYTHING, Requirements, Taint
 from kerf.model.gpu import NVIDIA_GPU, DeviceState
 from kerf.model.nodes import Node
 from kerf.model.pods import HostPort
-from kerf.model.quantities import CPU, MEMORY, Resources
+from kerf.model.quantities import CPU, MEMORY, PODS, Resources
 from kerf.model.snapshot import ResourceQuota
 from kerf.model.volumes import NOTHING_ATTACHED, Attached
 from kerf.sharing.family import Family
@@ -62,6 +62,11 @@ def measured(amounts: Mapping[str, int]) -> tuple[int, int]:
     """Cpu and memory, which every family leaves to kubelet; cut to what an array can hold."""
     cpu, memory = amounts.get(CPU, 0), amounts.get(MEMORY, 0)
     return max(-MOST, min(cpu, MOST)), max(-MOST, min(memory, MOST))
+
+
+def sizes(amounts: Mapping[str, int]) -> tuple[int, int, int]:
+    """The same, and how many pods: each pod asks for all three, and most nodes that refuse one lack one of them."""
+    return *measured(amounts), max(-MOST, min(amounts.get(PODS, 0), MOST))
 
 
 @dataclass(frozen=True, slots=True)

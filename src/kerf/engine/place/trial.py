@@ -6,8 +6,9 @@ Nodes on their way count with what their claim promises, so nothing is bought tw
 import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import product
-from operator import itemgetter
+from functools import cached_property
+from itertools import chain, product
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from kerf.engine.place.noderooms import NodeRoom, daemons_to_come, is_usable, le
 from kerf.engine.place.queueing import Destined, come_in_order, destined
 from kerf.engine.place.shapes import Shape, as_bought, queue_order
 from kerf.engine.place.spare import Spare
-from kerf.engine.place.target import MOST, Room, Target, measured
+from kerf.engine.place.target import Room, Target, measured, sizes
 from kerf.engine.place.topology import Around, TopologyLedger
 from kerf.engine.place.volumes import Volumes
 from kerf.model.constraints import HOSTNAME, NODE_NAME
@@ -39,6 +40,8 @@ from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.sharing.family import Occupant
 
+_NAME, _IS_UP, _MEASURED, _SHOWN = map(attrgetter, ("name", "is_initialized", "measured", "shown"))
+_TARGET, _FAMILY = attrgetter("target"), attrgetter("family.name")
 _MOST_EXACT = 2**51
 """Amounts below it can be multiplied by 1,000 without loss in 64 bits."""
 
@@ -49,6 +52,25 @@ class AsPlanned(NamedTuple):
     placed: dict[str, NodePlacement]
     left: tuple[Shape, ...]
     unmet: tuple[Destined, ...] = ()
+
+
+class _Names:
+    """The order of nodes by name, for those who ask for it: most plans do not."""
+
+    def __init__(self, spots: Sequence[NodeRoom]) -> None:
+        self._spots = spots
+
+    @cached_property
+    def by_rank(self) -> npt.NDArray[np.int64]:
+        """The numbers of the nodes in that order."""
+        shown = list(map(_SHOWN, self._spots))
+        return np.array(sorted(range(len(shown)), key=shown.__getitem__), dtype=np.int64)
+
+    @cached_property
+    def ranks(self) -> list[int]:
+        """By number of the node its place in that order."""
+        found: list[int] = np.argsort(self.by_rank).tolist()
+        return found
 
 
 class Trial:
@@ -67,19 +89,19 @@ class Trial:
         lasting: Callable[[], Lasting] = dict,
     ) -> None:
         usable = [n for n in snapshot.nodes if n.name not in without and is_usable(n)]
-        usable.sort(key=lambda n: (not n.is_initialized, n.name))
+        usable.sort(key=_NAME)
+        usable.sort(key=_IS_UP, reverse=True)
         self.spots = rooms_of(usable, snapshot, market, volumes or Volumes(snapshot))
         self.rooms = [spot.room for spot in self.spots]
-        self._free = np.array([spot.measured for spot in self.spots], dtype=np.int64).reshape(-1, 2)
+        self._free = np.array(list(chain.from_iterable(map(_MEASURED, self.spots))), dtype=np.int64).reshape(-1, 3)
         self._daemons = snapshot.daemon_sets_as_running
         self.ledger = ledger_of(self.spots, snapshot, lasting)
         self._journal: list[tuple[int, Room | None, int]] = []
         self._kinds = NodeKinds(self.spots)
         self._of_kind: tuple[npt.NDArray[np.int64], list[int]] | None = None
-        by_name = sorted(range(len(self.spots)), key=[spot.shown for spot in self.spots].__getitem__)
-        self._ranks = {index: rank for rank, index in enumerate(by_name)}
-        self._by_rank = np.array(by_name, dtype=np.int64)
-        self.samples = tuple({spot.target.family.name: spot.target for spot in self.spots}.values())
+        self._names = _Names(self.spots)
+        targets = list(map(_TARGET, self.spots))
+        self.samples = tuple(dict(zip(map(_FAMILY, targets), targets, strict=True)).values())
         self._families = tuple(target.family for target in self.samples)
 
     def mark(self) -> int:
@@ -138,7 +160,7 @@ class Trial:
     def _set(self, index: int, room: Room) -> None:
         self._of_kind = None
         self.rooms[index] = room
-        self._free[index] = measured(room.free)
+        self._free[index] = sizes(room.free)
 
     def place_as_planned(self, shapes: Sequence[Shape], despite: frozenset[str] = frozenset()) -> AsPlanned:
         """Pods that a claim was bought for, on that claim. Its room alone makes no place: the pod must be let in there.
@@ -157,6 +179,8 @@ class Trial:
         First come those for which their scheduler has booked cards already: it binds them there within seconds.
         Cost: promised pods, and for those that go by others their shapes x nodes each time that one of them opens.
         """
+        if not shapes:
+            return AsPlanned({}, ())
         booked = self._booked(shapes)
         plans = {pod: [place] for pod, place in booked.items()}
         promised = [(index, spot) for index, spot in enumerate(self.spots) if spot.planned]
@@ -262,7 +286,7 @@ class Trial:
         one + kinds of nodes that have room enough and refuse it + pods x log(nodes); and where other pods matter, the
         domains that open again.
         """
-        if not self.spots:
+        if not self.roomy(shape.requests):
             return {}, shape.pods
         line = self.line(shape, closed, among)
         placed: dict[str, NodePlacement] = {}
@@ -341,15 +365,18 @@ class Trial:
         return any(asks_devices(shape, target) for target in self.samples)
 
     def roomy(self, requests: Resources) -> Sequence[int]:
-        """The nodes that have cpu and memory for these, found for all at once: most are full."""
-        # What is not asked for lacks nowhere, not even on a node that is overfull.
-        cpu, memory = (amount if amount > 0 else -MOST for amount in measured(requests))
-        found: list[int] = np.flatnonzero((self._free[:, 0] >= cpu) & (self._free[:, 1] >= memory)).tolist()
+        """The nodes that have cpu, memory and a place for these, found for all at once: most are full."""
+        able = np.ones(len(self._free), dtype=np.bool_)
+        for column, amount in enumerate(sizes(requests)):
+            # What is not asked for lacks nowhere, not even on a node that is overfull.
+            if amount > 0:
+                able &= self._free[:, column] >= amount
+        found: list[int] = np.flatnonzero(able).tolist()
         return found
 
     def spare(self) -> Spare:
         """What the nodes can take at the most, as they are filled now. Linear in the nodes."""
-        return Spare(self._free)
+        return Spare(self._free[:, :2])
 
     def copy(self) -> "Trial":
         """The same nodes as they are filled now; neither changes with the other. Linear in the nodes."""
@@ -359,8 +386,8 @@ class Trial:
         """The same, where pods go by another ledger, in which the nodes have their numbers, and others may follow."""
         other = object.__new__(Trial)
         other.spots, other.rooms, other._free, other._journal = self.spots, list(self.rooms), self._free.copy(), []
-        other._kinds, other._of_kind, other._by_rank = self._kinds.copy(), None, self._by_rank
-        other._ranks, other._families, other.samples = self._ranks, self._families, self.samples
+        other._kinds, other._of_kind, other._names = self._kinds.copy(), None, self._names
+        other._families, other.samples = self._families, self.samples
         other._daemons, other.ledger = self._daemons, ledger
         return other
 
@@ -381,7 +408,7 @@ class Trial:
         seen: dict[int, int] = {}
         firsts, kinds = self._kind_numbers()
         is_choosy, settled = self._is_choosy(shape), set[int]()
-        asked = self._by_rank if is_choosy or self.ledger.concerns(shape) else firsts
+        asked = self._names.by_rank if is_choosy or self.ledger.concerns(shape) else firsts
         named = self._named_by(shape)
         asked = asked if named is None else named
         shares = self._lacking(shape.requests)[asked]
@@ -392,7 +419,7 @@ class Trial:
             # A node that lacks cpu or memory comes no further than this.
             if best is not None and shares[at] > 0 and _is_nearer(best, shares[at]):
                 break
-            spot, room, rank = self.spots[index], self.rooms[index], self._ranks[index]
+            spot, room, rank = self.spots[index], self.rooms[index], self._names.ranks[index]
             if seen and any(seen.get(number, rank) < rank for number in self._kinds.of(index, room)):
                 continue
             found = self.fit(index, shape)
@@ -414,7 +441,7 @@ class Trial:
         names = frozenset[str]().union(*(each.values for each in asked if not each.complement))
         if not names:
             return None
-        found = [at for at in self._by_rank.tolist() if not names.isdisjoint(self._names_of(at))]
+        found = [at for at in self._names.by_rank.tolist() if not names.isdisjoint(self._names_of(at))]
         return np.array(found, dtype=np.int64) if found else None
 
     def _names_of(self, index: int) -> tuple[str, ...]:
@@ -430,8 +457,8 @@ class Trial:
         equal for all of these. Linear in the nodes, once."""
         if self._of_kind is None:
             numbers = np.array(self._kinds.numbers(self.rooms), dtype=np.int64)
-            firsts = np.unique(numbers[self._by_rank], return_index=True)[1]
-            self._of_kind = np.sort(self._by_rank[firsts]), numbers.tolist()
+            firsts = np.unique(numbers[self._names.by_rank], return_index=True)[1]
+            self._of_kind = np.sort(self._names.by_rank[firsts]), numbers.tolist()
         return self._of_kind
 
     def _lacking(self, requests: Resources) -> npt.NDArray[np.int64]:

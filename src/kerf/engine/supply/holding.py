@@ -278,13 +278,13 @@ class Holding:
 
         With `rows` it is right for these alone. Cost: linear in those of them that were not asked about before.
         """
-        key = (kind, shape.requests, len(shape))
+        many = _ahead(len(shape))
+        key = (kind, shape.requests, many)
         known = self._alone.get(key)
         if known is None or len(known) < len(self.types):
             most, counts = self._most.get(key[:2], (0, None))
             if counts is not None and most >= len(shape) and len(counts) == len(self.types):
-                known = self._alone[key] = np.minimum(counts, len(shape))
-                return known
+                return np.minimum(counts, len(shape))
             there = None if self._before is None else self._before._alone.get(key)
             known = self._grown(known, there, np.full(len(self.types), _UNKNOWN, dtype=np.int64), _UNKNOWN)
             self._alone[key] = known
@@ -292,14 +292,14 @@ class Holding:
         if key in self._partial:
             wanted = np.arange(len(known)) if rows is None else rows
             new = wanted[known[wanted] == _UNKNOWN]
-            known[new] = self._count(shape, kind, new)
+            known[new] = self._count(shape, kind, new, many)
             if rows is None:
                 self._partial.discard(key)
                 # Where no type is full, it has room for no more of any number.
-                most = len(shape) if known.max(initial=0) >= len(shape) else _MOST
+                most = many if known.max(initial=0) >= many else _MOST
                 if most >= self._most.get(key[:2], (0, known))[0]:
                     self._most[key[:2]] = most, known
-        return known
+        return np.minimum(known, len(shape))
 
     def lacking(self, shape: Shape) -> Bools:
         """By row, whether an empty node is too small for a pod of the shape."""
@@ -309,9 +309,9 @@ class Holding:
                 lacking |= self.amounts(name) < min(amount, _MOST)
         return lacking
 
-    def _count(self, shape: Shape, kind: int, rows: Amounts) -> Amounts:
-        """The counts of these rows."""
-        most = 1 if shape.spec.host_ports else len(shape)
+    def _count(self, shape: Shape, kind: int, rows: Amounts, many: int) -> Amounts:
+        """The counts of these rows, of so many pods."""
+        most = 1 if shape.spec.host_ports else many
         counts = np.minimum(most, self.divided(shape.requests)[rows])
         counts *= self.admits(shape, kind, rows[counts > 0])[rows]
         asked = np.flatnonzero((counts > 0) & self._asking(shape, kind)[rows])
@@ -319,7 +319,7 @@ class Holding:
             # Cards in one state hold as many, whatever else their types have.
             states = np.fromiter((self._starts[row] for row in rows[asked].tolist()), dtype=np.int64, count=len(asked))
             _, firsts, numbers = np.unique(states, return_index=True, return_inverse=True)
-            held = [self._count_devices(shape, kind, row) for row in rows[asked[firsts]].tolist()]
+            held = [self._count_devices(shape, kind, row, many) for row in rows[asked[firsts]].tolist()]
             counts[asked] = np.minimum(counts[asked], np.array(held, dtype=np.int64)[numbers])
         found: Amounts = np.maximum(counts, 0)
         return found
@@ -400,24 +400,24 @@ class Holding:
         answers = [self.asks_devices(kind, shape, self.types[row]) for row in self._first_of_family]
         return np.array(answers, dtype=np.bool_)[self._families]
 
-    def _count_devices(self, shape: Shape, kind: int, row: int) -> int:
-        """How many pods of the kind, which ask for cards, idle cards hold, no more than asked for."""
-        state, wanted = self._starts[row], len(shape)
+    def _count_devices(self, shape: Shape, kind: int, row: int, wanted: int) -> int:
+        """How many pods of the kind, which ask for cards, idle cards hold; of more than are wanted it may say less."""
+        state = self._starts[row]
         most, count = self._counts.get((kind, state), (0, 0))
         if most < wanted and count >= most:
-            count = self._fill_devices(shape, kind, row)
+            count = self._fill_devices(shape, kind, row, wanted)
             self._counts[kind, state] = wanted, count
         return count
 
-    def _fill_devices(self, shape: Shape, kind: int, row: int) -> int:
+    def _fill_devices(self, shape: Shape, kind: int, row: int, wanted: int) -> int:
         offered, state = self.types[row], self._starts[row]
         devices = self.cards.devices(state)
         demand = demand_of(shape, offered.target.family)
         # On equal idle cards one-card pods fill each alike: count one and multiply.
         if isinstance(demand, PodDemand) and _is_one_card(demand) and self.cards.are_alike(state):
-            return _count_one_by_one(shape, offered, devices[:1]) * len(devices)
+            return _count_one_by_one(shape, offered, devices[:1], wanted) * len(devices)
         count = 0
-        while count < len(shape) and (after := self.cards.after(state, kind, shape, offered)) is not None:
+        while count < wanted and (after := self.cards.after(state, kind, shape, offered)) is not None:
             count, state = count + 1, after[0]
         return count
 
@@ -448,9 +448,14 @@ def _is_one_card(demand: PodDemand) -> bool:
     return len(requests) == 1 and requests[0] is not None and requests[0].count == 1
 
 
-def _count_one_by_one(shape: Shape, offered: OfferedType, devices: tuple[DeviceState, ...]) -> int:
+def _ahead(pods: int) -> int:
+    """For how many pods it is counted where there are so many: the next decision may have some more of them."""
+    return 1 << (pods - 1).bit_length()
+
+
+def _count_one_by_one(shape: Shape, offered: OfferedType, devices: tuple[DeviceState, ...], wanted: int) -> int:
     count = 0
-    while count < len(shape):
+    while count < wanted:
         taken = place_on_devices(offered.target, devices, shape)
         if not isinstance(taken, Taken):
             break
