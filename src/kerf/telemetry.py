@@ -24,12 +24,15 @@ UNPLACED_PODS = Gauge(
 )
 CLAIMS_CREATED = Counter("kerf_nodeclaims_created", "NodeClaims created", ["nodepool"], registry=REGISTRY)
 CLAIMS_DISRUPTED = Counter(
-    "kerf_nodeclaims_disrupted", "NodeClaims deleted by a decision of Kerf", ["nodepool", "reason"], registry=REGISTRY
+    "kerf_nodeclaims_disrupted",
+    "NodeClaims deleted by Kerf: decisions, age, interruptions",
+    ["nodepool", "reason"],
+    registry=REGISTRY,
 )
 # Under Karpenter's names, for its dashboards and alerts.
 KARPENTER_DISRUPTED = Counter(
     "karpenter_nodeclaims_disrupted",
-    "NodeClaims deleted by a decision, by Karpenter's name",
+    "The same, by Karpenter's name",
     ["reason", "nodepool", "capacity_type"],
     registry=REGISTRY,
 )

@@ -9,10 +9,12 @@ from kerf.cloudprovider import Interruption, InterruptionKind, Loop, News, Throt
 from kerf.clouds.fake import FakeCloud, Latencies
 from kerf.controllers.cloudloops import CloudLoops
 from kerf.controllers.provisioning import Provisioning
+from kerf.model.constraints import CAPACITY_TYPE
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.nodeclaim import NodeClaim
 from kerf.ports import Conflict
 from kerf.sim.kubernetes.adapter import SimWriter
+from kerf.telemetry import REGISTRY
 from tests.clouds.market import MARKET
 from tests.controllers.cluster import Cluster, pod, pool
 
@@ -86,8 +88,11 @@ def test_an_interruption_ends_its_claim_within_the_turn(cluster: Cluster, queue:
     """The claim is being deleted before the next turn begins, which deletes the message."""
     held = cluster.running()
     queue.says.append(News({held.provider_id: Interruption(InterruptionKind.SPOT, cluster.clock.now_s() + 120)}))
+    counted = {"reason": "spot_interrupted", "nodepool": "gpu", "capacity_type": held.labels.get(CAPACITY_TYPE, "")}
+    before = REGISTRY.get_sample_value("karpenter_nodeclaims_disrupted_total", counted) or 0
     _start(cluster)
 
+    assert before + 1 == REGISTRY.get_sample_value("karpenter_nodeclaims_disrupted_total", counted)
     assert [0] == queue.turns_s
     assert ["the cloud interrupts its instance"] == cluster.said("TerminatingOnInterruption")
     assert cluster.claim(held.name).is_deleting

@@ -201,3 +201,32 @@ spec: {{nodeName: n1, containers: [{{name: main, resources: {{requests: {{cpu: 1
 status: {{phase: {phase}}}
 """
     assert said == ("KL043" in codes(looked(pod)))
+
+
+@pytest.mark.parametrize(
+    ("value", "is_ignored"),
+    [
+        ("true", False),
+        ("4h", False),
+        ("1h30m", False),
+        ("false", False),
+        ("True", True),
+        ("", True),
+        ("0s", True),
+        ("-1h", True),
+    ],
+)
+def test_do_not_disrupt_of_a_pod_is_true_or_a_time(value: str, is_ignored: bool) -> None:
+    """As where it is decided whether the pod may be evicted."""
+    found = codes(looked((JOB.removeprefix("---\n") % "completions: 1").replace('"true"', f'"{value}"')))
+
+    assert is_ignored == ("KL077" in found)
+
+
+def test_do_not_disrupt_of_a_pool_is_true_alone() -> None:
+    """Nodes know no time."""
+    text = POOL.replace(
+        "template:\n", 'template:\n    metadata: {annotations: {karpenter.sh/do-not-disrupt: "4h"}}\n', 1
+    )
+
+    assert "KL077" in codes(looked(text % ("linux", "g5")))

@@ -11,6 +11,7 @@ from functools import partial
 from kerf.config import IGNORE_BUDGETS, Settings
 from kerf.controllers.actuator import Acts
 from kerf.controllers.deciding import still_goes
+from kerf.controllers.elapsed import passed_s
 from kerf.controllers.market import MarketBook
 from kerf.controllers.options import options_of
 from kerf.controllers.portions import Portions
@@ -72,6 +73,7 @@ class DisruptionController:
     def __init__(self, state: ClusterState, ports: Ports, book: MarketBook, actuator: Acts, settings: Settings) -> None:
         self._state, self._ports, self._book, self._actuator, self._settings = state, ports, book, actuator, settings
         self._portions = Portions(state, settings)
+        # Times here are those that have passed, whatever the clock is set to (`passed_s`).
         # What was decided and when; lost at a restart, which only means deciding once more.
         self._resting: tuple[tuple[str, ...], float] | None = None
         # Claims whose time is over, and those whose deletion is under way: the watch may not tell of it yet.
@@ -113,16 +115,17 @@ class DisruptionController:
     async def reconcile(self, key: str) -> Result:
         """Decide; act on what was decided the same way a rest ago."""
         now, poll = self._ports.clock.now_s(), Result(self._settings.disruption_poll_s)
+        began_s = passed_s()
         version, until_s = self._settled
-        if version == self._state.version and now < until_s:
+        if version == self._state.version and began_s < until_s:
             return poll
         if self._kept is not None:
             return await self._carry_out(*self._kept)
         await self._release_leftovers()
-        if self._resting is None and now < self._looked_s + _TELL_S and not any_may_go(self._state):
+        if self._resting is None and began_s < self._looked_s + _TELL_S and not any_may_go(self._state):
             return poll
         snapshot, version = self._state.snapshot(now), self._state.version
-        self._looked_s = now
+        self._looked_s = began_s
         snapshot = replace(snapshot, pending=self._portions.of(snapshot.pending).pods)
         for held in snapshot.nodes:
             if held.problem is not None:
@@ -130,30 +133,30 @@ class DisruptionController:
         for pod, problem in unprotected(snapshot):
             self._ports.recorder.record(events.protection_invalid(pod.key, problem))
         command, world = await self._first_command(snapshot)
-        DISRUPTION_SECONDS.observe(max(0.0, self._ports.clock.now_s() - now))
+        DISRUPTION_SECONDS.observe(passed_s() - began_s)
         if command is None or world is None:
             self._resting, self._dropped = None, 0
-            until_s = min(now + self._settings.settled_s, _opens_s(snapshot))
+            quiet_s = min(self._settings.settled_s, _opens_s(snapshot) - now)
             if now < self._repacks.next_s:
-                until_s = min(until_s, self._repacks.next_s)
+                quiet_s = min(quiet_s, self._repacks.next_s - now)
             # What has changed while it was decided has not been looked at.
-            self._settled = (version, until_s if self._asked.is_through else now)
+            self._settled = (version, began_s + (quiet_s if self._asked.is_through else 0))
             return poll
         if command.launches:
-            self._kept = (command, world, now)
+            self._kept = (command, world, began_s)
             return Result(self._settings.validation_s)
         names = tuple(deletion.claim for deletion in command.deletions)
         if self._resting is None or self._resting[0] != names:
-            self._resting = (names, now)
+            self._resting = (names, began_s)
             return Result(self._settings.validation_s)
-        if now < self._resting[1] + self._settings.validation_s:
-            return Result(self._resting[1] + self._settings.validation_s - now)
+        if began_s < self._resting[1] + self._settings.validation_s:
+            return Result(self._resting[1] + self._settings.validation_s - began_s)
         self._resting = None
         return await self._act(command, world)
 
     async def _carry_out(self, command: Command, world: World, since_s: float) -> Result:
         """Act on a command that has rested; nothing else is decided meanwhile."""
-        left_s = since_s + self._settings.validation_s - self._ports.clock.now_s()
+        left_s = since_s + self._settings.validation_s - passed_s()
         if left_s > 0:
             return Result(left_s)
         self._kept = None

@@ -72,7 +72,7 @@ class KubeRecorder:
         now_s = self._clock.now_s()
         digest = blake2b("\0".join(occurrence.dedupe).encode(), digest_size=16).digest()
         last_s = self._last_s.get(digest)
-        if last_s is not None and now_s - last_s < occurrence.period_s:
+        if last_s is not None and 0 <= now_s - last_s < occurrence.period_s:
             return
         uid = occurrence.uid or self._uid_of(*occurrence.regards)
         queued = _Queued(now_s, uid, digest, occurrence)

@@ -91,7 +91,12 @@ def protected_until_s(pod: Pod) -> float:
 def protection_problem(pod: Pod) -> str:
     """Why do-not-disrupt of the pod is ignored, in Karpenter's words; empty where it holds, has held, or is absent."""
     value = pod.annotations.get(DO_NOT_DISRUPT)
-    return "" if value is None else _protection(value)[1]
+    return "" if value is None else value_problem(value)
+
+
+def value_problem(value: str) -> str:
+    """The same of a value of the annotation on a pod."""
+    return _protection(value)[1]
 
 
 @lru_cache(maxsize=1024)

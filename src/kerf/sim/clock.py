@@ -148,19 +148,24 @@ class VirtualClock:
     def __init__(self, loop: VirtualLoop, start_s: float) -> None:
         self._loop = loop
         self._start_s = math.floor(start_s)
+        self._ahead_s = 0
+
+    def set_by(self, by_s: int) -> None:
+        """Show so many seconds more from now on, or less; timers run on."""
+        self._ahead_s += by_s
 
     def now_s(self) -> float:
         """Seconds since the epoch."""
-        return self._start_s + self._loop.time()
+        return self._start_s + self._ahead_s + self._loop.time()
 
     def call_at(self, when_s: float, callback: Callable[[], None]) -> None:
         """Run `callback` at that time, or at once when it has passed; equal times in the order of the calls."""
-        self._loop.call_at(when_s - self._start_s, callback)
+        self._loop.call_at(when_s - self._start_s - self._ahead_s, callback)
 
     async def sleep_until(self, when_s: float) -> None:
         """Return at that time; at once, but not before others had their turn, when it has passed."""
         reached: asyncio.Future[None] = self._loop.create_future()
-        timer = self._loop.call_at(when_s - self._start_s, reached.set_result, None)
+        timer = self._loop.call_at(when_s - self._start_s - self._ahead_s, reached.set_result, None)
         try:
             await reached
         finally:

@@ -56,7 +56,8 @@ def test_empty_nodes_go_first_as_many_as_the_budget_allows() -> None:
 def test_of_nodes_with_pods_the_one_that_drifted_first_goes() -> None:
     """Its pod does not fit on the other, so a node is bought before."""
     nodes = [drifted("a", since_s=20), drifted("b", since_s=10)]
-    first = commands(a_cluster([free_pool()], nodes, [on("a", "x", cpu=3), on("b", "y", cpu=3)]))[0]
+    one = pool_with(Budget("1"))
+    first = commands(a_cluster([one], nodes, [on("a", "x", cpu=3), on("b", "y", cpu=3)]))[0]
 
     assert (["b"], 1) == ([each.node for each in first.deletions], len(first.launches))
     assert (first.launches[0].name,) == first.deletions[0].replaced_by
@@ -65,12 +66,12 @@ def test_of_nodes_with_pods_the_one_that_drifted_first_goes() -> None:
 
 def test_of_nodes_that_drifted_together_the_one_with_the_fewest_pods_goes() -> None:
     """What it has may come to one that goes later; a minute later it is another change."""
-    pods = [on("a", "x", cpu=1), on("a", "y", cpu=1), on("b", "z", cpu=1)]
+    pods, one = [on("a", "x", cpu=1), on("a", "y", cpu=1), on("b", "z", cpu=1)], pool_with(Budget("1"))
 
     together = [drifted("a", since_s=10), drifted("b", since_s=20)]
-    assert ["b"] == going(a_cluster([free_pool()], together, pods))[0]
+    assert ["b"] == going(a_cluster([one], together, pods))[0]
     apart = [drifted("a", since_s=10), drifted("b", since_s=70)]
-    assert ["a"] == going(a_cluster([free_pool()], apart, pods))[0]
+    assert ["a"] == going(a_cluster([one], apart, pods))[0]
 
 
 def test_several_nodes_may_come_in_the_place_of_one() -> None:
@@ -166,10 +167,13 @@ def in_use(name: str) -> tuple[Any, Any]:
 def test_pods_do_not_move_to_a_node_that_has_drifted() -> None:
     """They would move again: a node is bought, though another drifted one has room."""
     nodes = [drifted("a", since_s=1), drifted("b", since_s=2)]
-    first = commands(a_cluster([free_pool()], nodes, [on("a", "x", cpu=1), on("b", "y", cpu=1)]))[0]
+    pods, one = [on("a", "x", cpu=1), on("b", "y", cpu=1)], pool_with(Budget("1"))
+    first = commands(a_cluster([one], nodes, pods))[0]
+    both = commands(a_cluster([free_pool()], nodes, pods))[0]
 
     assert (["a"], 1) == ([each.node for each in first.deletions], len(first.launches))
-    assert () == first.deletions[0].moved
+    assert (["a", "b"], 1) == ([each.node for each in both.deletions], len(both.launches))
+    assert () == first.deletions[0].moved == both.deletions[0].moved == both.deletions[1].moved
 
 
 def test_pods_move_to_any_node_that_stays() -> None:
@@ -183,6 +187,36 @@ def test_pods_move_to_any_node_that_stays() -> None:
         [place.node for place in first.deletions[0].moved],
         first.launches,
     )
+
+
+def test_as_many_go_at_once_as_budgets_allow() -> None:
+    """In their order; each waits for what is bought for its pods alone."""
+    nodes = [drifted(name, since_s=100 * number) for number, name in enumerate("edcba")]
+    pods = [on(name, f"of-{name}", cpu=3) for name in "abcde"]
+    first = commands(a_cluster([pool_with(Budget("3"))], nodes, pods))[0]
+
+    assert ["e", "d", "c"] == [each.node for each in first.deletions]
+    assert [(f"of-{each.node}",) for each in first.deletions] == [
+        tuple(
+            placed.pod.removeprefix("default/")
+            for launch in first.launches
+            for placed in launch.pods
+            if launch.name in each.replaced_by and placed.pod.endswith(each.node)
+        )
+        for each in first.deletions
+    ]
+    assert all(len(each.replaced_by) == 1 for each in first.deletions)
+
+
+def test_of_those_that_go_at_once_one_without_a_place_waits() -> None:
+    """The others go; where limits leave room for two more nodes, those that fit on two."""
+    large = {"cpu": 64, "memory": "256Gi", "pods": 58}
+    nodes = [drifted("a", allocatable=large), *(drifted(name) for name in "bcde")]
+    pods = [on(name, f"of-{name}", cpu=3) for name in "abcde"]
+    stuck = [on("a", "of-a", cpu=60), *pods[1:]]
+
+    assert ["b", "c", "d", "e"] == going(a_cluster([free_pool()], nodes, stuck))[0]
+    assert ["a", "b", "c", "d"] == (going(a_cluster([replace(free_pool(), limits=resources(nodes=7))], nodes, pods))[0])
 
 
 def test_a_node_waits_for_one_that_starts_and_has_room() -> None:

@@ -6,6 +6,7 @@ minute and pod. That is remembered in memory only, since forgetting it costs one
 
 from dataclasses import dataclass
 
+from kerf.controllers.elapsed import Steady, passed_s
 from kerf.controllers.runtime import Ports
 from kerf.engine.draining import Drain, drain_of
 from kerf.model import events
@@ -21,7 +22,7 @@ _FIRST_RETRY_S, _LAST_RETRY_S = 1.0, 10.0
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """What the API answered last, how often it refused, and when to ask again."""
+    """What the API answered last, how often it refused, and when to ask again (`passed_s`)."""
 
     said: str
     times: int
@@ -35,6 +36,7 @@ class Evictions:
         self._state, self._ports = state, ports
         self._refused: dict[str, dict[str, _Refusal]] = {}
         """By node, then by the pod's uid."""
+        self._steady = Steady(ports.clock)
         self._known: tuple[tuple[PodDisruptionBudget, ...], Budgets] = ((), Budgets(()))
 
     async def go_on(self, node: Node, deadline_s: float | None, reason: str) -> tuple[Drain, float]:
@@ -47,21 +49,30 @@ class Evictions:
             await self._delete(pod, grace_s, deadline_s or 0)
         for pod in drain.evictable:
             held = self._refused.get(node.name, {}).get(pod.uid)
-            if held is None or self._now() >= held.again_s:
+            if held is None or passed_s() >= held.again_s:
                 await self._evict(node, pod, reason, 0 if held is None else held.times)
         drain = self._look(node, deadline_s)
         there = {each.pod.uid for each in drain.awaited}
         left = {uid: held for uid, held in self._refused.pop(node.name, {}).items() if uid in there}
         if left:
             self._refused[node.name] = left
-        times = [held.again_s for held in left.values()]
-        times += [] if drain.next_s is None else [drain.next_s]
-        return drain, min(times, default=float("inf")) - self._now()
+        waits = [held.again_s - passed_s() for held in left.values()]
+        waits += [] if drain.next_s is None else [drain.next_s - self.now_s(node)]
+        return drain, min(waits, default=float("inf"))
+
+    def now_s(self, node: Node) -> float:
+        """The time for the node's drain: a clock that is set forward ends no pod's grace early."""
+        return self._steady.earliest_s(node.uid)
+
+    def forget(self, node: Node) -> None:
+        """The drain is over."""
+        self._steady.forget(node.uid)
+        self._refused.pop(node.name, None)
 
     def _look(self, node: Node, deadline_s: float | None) -> Drain:
         refused = {uid: held.said for uid, held in self._refused.get(node.name, {}).items()}
         pods = self._state.pods_on(node.name)
-        return drain_of(pods, self._budgets(), self._now(), deadline_s, refused)
+        return drain_of(pods, self._budgets(), self.now_s(node), deadline_s, refused)
 
     def _budgets(self) -> Budgets:
         held = self._state.disruption_budgets()
@@ -73,7 +84,7 @@ class Evictions:
         try:
             await self._ports.writer.evict(pod)
         except (EvictionBlocked, WriteRefused) as error:
-            again_s = self._now() + min(_LAST_RETRY_S, _FIRST_RETRY_S * 2**times)
+            again_s = passed_s() + min(_LAST_RETRY_S, _FIRST_RETRY_S * 2**times)
             self._refused.setdefault(node.name, {})[pod.uid] = _Refusal(str(error), times + 1, again_s)
             return
         except (Conflict, NotFound):
@@ -89,6 +100,3 @@ class Evictions:
             return
         own_s = pod.spec.termination_grace_s
         self._ports.recorder.record(events.deleted_in_time(pod.key, deadline_s, grace_s, own_s))
-
-    def _now(self) -> float:
-        return self._ports.clock.now_s()

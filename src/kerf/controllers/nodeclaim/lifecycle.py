@@ -17,6 +17,7 @@ from kerf.cloudprovider import (
     reasons_text,
 )
 from kerf.config import Settings
+from kerf.controllers.elapsed import Steady, passed_s
 from kerf.controllers.market import MarketBook
 from kerf.controllers.nodeclaim.following import Following
 from kerf.controllers.nodeclaim.shortfall import LessThanPredicted
@@ -96,6 +97,7 @@ class Lifecycle:
         self._termination = Termination(state, ports, settings)
         self._less = LessThanPredicted(state, ports, book, self._following, settings)
         self._worded_s: dict[str, float] = {}
+        self._steady = Steady(ports.clock)
         self._cloud.launches_while(self._is_wanted)
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
@@ -115,6 +117,7 @@ class Lifecycle:
         """One step further, as far as what is there allows."""
         claim = self._state.claim(key)
         if claim is None:
+            self._steady.forget(key)
             return DONE
         if claim.is_deleting:
             return await self._termination.step(claim)
@@ -142,9 +145,16 @@ class Lifecycle:
         assert standing is not None
         return node, standing
 
+    def _left_s(self, claim: NodeClaim, standing: Progress) -> float:
+        """How much of the stage's time is left, whatever the clock is set to meanwhile."""
+        return standing.deadline_s - self._steady.now_s(claim.name, (claim.uid, standing.deadline_s))
+
+    def _is_overdue(self, claim: NodeClaim, standing: Progress) -> bool:
+        return self._left_s(claim, standing) <= 0
+
     async def _launch(self, claim: NodeClaim) -> Result:
         _, standing = self._standing(claim)
-        if standing.is_overdue(self._now()):
+        if self._is_overdue(claim, standing):
             return await self._give_up(claim, LAUNCHED, "the cloud has not launched it", standing)
         if claim.condition(LAUNCHED) is None:
             # Launched once the watch has shown this: during a launch that fails it would end our back-off.
@@ -185,10 +195,10 @@ class Lifecycle:
         """
         held, text, now_s = claim.condition(LAUNCHED), text[:_MESSAGE_LENGTH], self._now()
         is_said = held is not None and held.reason == reason and _words(held.message) == _words(text)
-        if is_said or now_s < self._worded_s.get(claim.uid, -_REWORDED_S) + _REWORDED_S:
+        if is_said or passed_s() < self._worded_s.get(claim.uid, float("-inf")) + _REWORDED_S:
             return
-        kept_s = now_s - _REWORDED_S
-        self._worded_s = {uid: said_s for uid, said_s in self._worded_s.items() if said_s > kept_s} | {claim.uid: now_s}
+        kept = {uid: said_s for uid, said_s in self._worded_s.items() if said_s > passed_s() - _REWORDED_S}
+        self._worded_s = {**kept, claim.uid: passed_s()}
         await self._save(claim, claim.with_condition(Condition(LAUNCHED, UNKNOWN, reason, text, now_s)))
 
     def _is_bought_from(self, node_pool: str) -> bool:
@@ -222,10 +232,10 @@ class Lifecycle:
     async def _register(self, claim: NodeClaim) -> Result:
         node, standing = self._standing(claim)
         if node is None:
-            if standing.is_overdue(self._now()):
+            if self._is_overdue(claim, standing):
                 return await self._give_up(claim, REGISTERED, "its node never registered with the cluster", standing)
             await self._say(claim, self._waiting(claim, standing))
-            return Result(standing.deadline_s - self._now())
+            return Result(self._left_s(claim, standing))
         await self._adopt(claim, node)
         done = replace(claim, node_name=node.name).with_condition(
             Condition(REGISTERED, TRUE, REGISTERED, "", self._now())
@@ -262,11 +272,11 @@ class Lifecycle:
         if missing is not None:
             if node is not None and await self._is_kept(claim, node, standing):
                 return Result(0)
-            if standing.is_overdue(self._now()):
+            if self._is_overdue(claim, standing):
                 return await self._give_up(claim, INITIALIZED, message_of(missing), standing)
             await self._following.close(claim, node)
             await self._say(claim, self._waiting(claim, standing))
-            return Result(standing.deadline_s - self._now())
+            return Result(self._left_s(claim, standing))
         assert node is not None
         if await self._following.let_elders_go_first(claim, node):
             return Result(0)
@@ -304,7 +314,7 @@ class Lifecycle:
         if not isinstance(missing, Shortfall):
             return False
         is_news = is_settled(claim, missing) and self._is_news(claim, self._waiting(claim, standing))
-        if not (is_news or standing.is_overdue(self._now())) or not await self._less.keep(claim, node, missing):
+        if not (is_news or self._is_overdue(claim, standing)) or not await self._less.keep(claim, node, missing):
             return False
         # As for a claim that is given up: the type must not be bought again for the same pods at once.
         if not is_learnt(missing) or self._is_contradicted(claim):

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from kerf.cloudprovider import InstanceNotFound, repair_policies_of
 from kerf.config import Settings
+from kerf.controllers.elapsed import passed_s
 from kerf.controllers.nodeclaim.evictions import Evictions
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.draining import MIN_DRAIN_S, Drain, awaited_attachments
@@ -43,6 +44,8 @@ from kerf.state import ClusterState
 
 _REWORDED_S = 30.0
 """What holds a drain is written on the claim at most this often: it changes with each pod that goes."""
+_AT_MOST_AHEAD_S = 1.0
+"""Times on objects are whole seconds, so one can be so far ahead."""
 _SOONEST_S = 0.1
 """No look follows another sooner, whatever a clock says."""
 _EXCLUDED_BY = "karpenter"
@@ -80,6 +83,7 @@ class Termination:
             return Result(again_s)
         if node is not None:
             await release_node(self._ports.writer, node)
+            self._evictions.forget(node)
         await self._let_go(claim, node)
         return DONE
 
@@ -141,9 +145,15 @@ class Termination:
         if drain.awaited:
             return await self._say_held(claim, node, drain), max(_SOONEST_S, min(again_s, self._settings.drain_poll_s))
         drained = claim.condition(DRAINED)
-        if drained is not None and drained.status != TRUE and self._now() < drained.since_s + MIN_DRAIN_S:
-            return claim, drained.since_s + MIN_DRAIN_S - self._now()
+        if drained is not None and drained.status != TRUE and (left_s := self._left_s(drained, MIN_DRAIN_S)) > 0:
+            return claim, left_s
         return await self._detach(claim, node, deadline_s)
+
+    def _left_s(self, said: Condition, wait_s: float) -> float:
+        """How much is left of a short wait that began with this condition; none of one that a clock set back would
+        make longer."""
+        left_s = said.since_s + wait_s - self._now()
+        return left_s if left_s <= wait_s + _AT_MOST_AHEAD_S else 0
 
     async def _close(self, node: Node) -> None:
         """Keep new pods off the node, and the traffic of load balancers."""
@@ -156,16 +166,17 @@ class Termination:
     async def _say_held(self, claim: NodeClaim, node: Node, drain: Drain) -> NodeClaim:
         """Which pods hold the drain, why, and what would free them: on the claim, and as an event."""
         now_s = self._now()
-        text = held_text(drain, now_s)
+        text = held_text(drain, self._evictions.now_s(node))
         if drain.held:
             first = f"{drain.held[0].pod.key} {type(drain.held[0].why).__name__}"
             self._ports.recorder.record(events.failed_draining(node.name, failed_draining_text(drain), first))
-        if now_s < self._worded_s.get(claim.uid, now_s - _REWORDED_S) + _REWORDED_S:
+        worded_s = self._worded_s.get(claim.uid)
+        if worded_s is not None and passed_s() < worded_s + _REWORDED_S:
             return claim
         said = await self._say(claim, Condition(DRAINED, UNKNOWN, "Draining", text, now_s))
         if said is not claim:
-            kept = {uid: said_s for uid, said_s in self._worded_s.items() if said_s > now_s - _REWORDED_S}
-            self._worded_s = {**kept, claim.uid: now_s}
+            kept = {uid: said_s for uid, said_s in self._worded_s.items() if said_s > passed_s() - _REWORDED_S}
+            self._worded_s = {**kept, claim.uid: passed_s()}
         return said
 
     async def _detach(self, claim: NodeClaim, node: Node, deadline_s: float | None) -> tuple[NodeClaim, float | None]:
@@ -178,14 +189,14 @@ class Termination:
         names = [each.name for each in left]
         more = " and others" if len(names) > _MOST_NAMES else ""
         text = f"VolumeAttachments {', '.join(names[:_MOST_NAMES])}{more}"
-        if deadline_s is not None and now_s >= deadline_s:
+        if deadline_s is not None and self._evictions.now_s(node) >= deadline_s:
             text += " were still there"
             over = Condition(VOLUMES_DETACHED, FALSE, "TerminationGracePeriodElapsed", text, now_s)
             return await self._say(claim, drained, over), None
         self._ports.recorder.record(events.awaiting_detachment(node.name, names))
         awaiting = Condition(VOLUMES_DETACHED, UNKNOWN, "AwaitingVolumeDetachment", f"{text} are still there", now_s)
         claim = await self._say(claim, drained, awaiting)
-        left_s = self._settings.drain_poll_s if deadline_s is None else deadline_s - now_s
+        left_s = self._settings.drain_poll_s if deadline_s is None else deadline_s - self._evictions.now_s(node)
         return claim, min(left_s, self._settings.drain_poll_s)
 
     def _volume_claim(self, key: str) -> PersistentVolumeClaim | None:
@@ -195,9 +206,9 @@ class Termination:
     async def _terminate(self, claim: NodeClaim) -> tuple[NodeClaim, float | None]:
         """Ask for the end of the instance; None once the cloud has none, else the seconds until the next time."""
         poll_s, asked = self._settings.drain_poll_s, claim.condition(INSTANCE_TERMINATING)
-        if asked is not None and self._now() < asked.since_s + poll_s:
+        if asked is not None and (left_s := self._left_s(asked, poll_s)) > 0:
             # Our own write wakes us at once, and the cloud needs its time.
-            return claim, asked.since_s + poll_s - self._now()
+            return claim, left_s
         provider_id = claim.provider_id
         if not provider_id:
             instances = await self._ports.cloud.list_instances()

@@ -51,7 +51,7 @@ class Asked:
         """The candidates to ask now, in their order; `version` is that of the state. Begins a look. Cost: linear."""
         self._look += 1
         # Time alone changes some answers: room that is kept for pods to be is given back.
-        if version != self._version or now_s >= self._changed_s + _STANDS_S:
+        if version != self._version or not 0 <= now_s - self._changed_s < _STANDS_S:
             self._version, self._changed, self._changed_s = version, self._look, now_s
         if len(candidates) <= _MANY:
             self._due = False
@@ -139,6 +139,10 @@ class Repacks:
         """Whether to search now; else `next_s` is when, if nothing changes. Cost: linear in nodes, once the shortest
         time has passed."""
         last, now_s = self._last, snapshot.taken_at_s
+        if now_s < self._looked_s:
+            # The clock was set back.
+            self._last = last = None
+            self._looked_s = float("-inf")
         self.next_s = self._looked_s + self._seldom_s * _SHORTEST
         if last is None or now_s < self.next_s:
             return now_s >= self.next_s

@@ -1,12 +1,13 @@
 """Nodes that are not what their pool or their NodeClass says now go, others first: Karpenter's order.
 
-Empty ones go together, as many as the budgets allow. Of those with pods one goes at a time, the one that drifted first,
-and of those that drifted together the one with the fewest pods; where its pods find no place, the next. Nodes with
-members of one group go in one step, once all that is bought for them is up, or wait. What pods need is bought before
-anything is taken away.
+Empty ones go together, as many as the budgets allow. So do those with pods, at most twenty at once: those that drifted
+first, and of those that drifted together the ones with the fewest pods; where the pods of one find no place, the next.
+Nodes with members of one group go in one step, once all that is bought for them is up, or wait. What pods need is
+bought before anything is taken away.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from kerf.engine.disruption.budgets import Allowance
@@ -25,21 +26,63 @@ from kerf.model.plan import Deletion
 _MOST_TRIED = 20
 """Nodes for which a place is looked for in one pass, those that drifted first; the others have their turn later."""
 
+_MOST_DROPPED = 3
+"""So often nodes for which there is no place beside the others are left out, and the others asked again."""
+
 _CHANGE_S = 60.0
 """Nodes that drifted within one minute, as by a change of their pool, drifted together."""
 
 
 def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
-    """One command for all empty nodes that drifted, then one for each with pods. Cost: at most twenty decisions."""
+    """One command for all empty nodes that drifted, then one for those with pods that go at once, then one for each.
+
+    Cost: at most six decisions for the second, and twenty for the third where there is no second.
+    """
     allowance = Allowance(world.snapshot, DRIFTED)
     drifted = sorted((each for each in candidates if may_go(each, allowance)), key=_since)
     gone = [each for each in drifted if not each.pods and allowance.take(each.pool.name)]
     if gone:
         yield deleting(world, tuple(_deletion(each, world) for each in gone))
         return
-    for step, found in _found(world, _steps(world, drifted, allowance)):
+    steps = _steps(world, drifted, allowance)
+    together = _together(world, steps, allowance)
+    if together is not None:
+        reasons = {each.claim.name: Drifts(Name(each.drift)) for each in together.victims}
+        deletions = together.deletions(DRIFTED, Drifts(Name("")))
+        yield replacing(world, tuple(replace(each, cause=reasons[each.claim]) for each in deletions), together.launches)
+    for step, found in _found(world, steps):
         together = found if len(step) == 1 else found.as_one()
         yield replacing(world, together.deletions(DRIFTED, Drifts(Name(step[0].drift))), together.launches)
+
+
+def _together(world: World, steps: Sequence[tuple[Candidate, ...]], allowance: Allowance) -> Substitution | None:
+    """What holds the pods of as many of these nodes as budgets let go at once, in their order; None for fewer than two.
+
+    Nodes with pods that find no place beside the others wait, and so do those that a node which starts has room for;
+    groups go in a step of their own. Cost: at most six decisions.
+    """
+    victims = [step[0] for step in steps if len(step) == 1 and allowance.take(step[0].pool.name)]
+    lasting, coming = Substitutes(world, lasts), Substitutes(world, comes_to_last)
+    starting = {node.name for node in world.snapshot.nodes if not node.is_initialized}
+    for _ in range(_MOST_DROPPED):
+        if len(victims) < 2:
+            return None
+        found, left_out = lasting.of(victims), lasting.lacking
+        if found is not None and found.launches and _are_coming(world):
+            awaited = coming.of(victims)
+            places = {} if awaited is None else awaited.places
+            left_out = frozenset(name for name, own in places.items() if any(each.node in starting for each in own))
+        if found is not None and not left_out:
+            return found
+        if not left_out:
+            return None
+        victims = [each for each in victims if each.node.name not in left_out]
+    return None
+
+
+def _are_coming(world: World) -> bool:
+    snapshot = world.snapshot
+    return any(not node.is_initialized and comes_to_last(node, snapshot) for node in snapshot.nodes)
 
 
 def _steps(world: World, drifted: Sequence[Candidate], allowance: Allowance) -> list[tuple[Candidate, ...]]:
@@ -81,7 +124,7 @@ def _found(
     A pod that moved to a node that has drifted would move again. One waits where nodes that start will do instead.
     """
     lasting, coming = Substitutes(world, lasts), Substitutes(world, comes_to_last)
-    are_coming = any(not node.is_initialized and comes_to_last(node, world.snapshot) for node in world.snapshot.nodes)
+    are_coming = _are_coming(world)
     left = []
     for each in steps:
         found = lasting.of(each)

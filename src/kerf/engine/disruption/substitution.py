@@ -104,6 +104,8 @@ class Substitutes:
         self._world, self._receives = world, receives
         self._options = replace(world.options, with_bound=False, with_cost=False)
         self._marked = dict[str, ClusterNode]()
+        self.lacking = frozenset[str]()
+        """Of the last question that was answered None: the nodes with pods that would find no place, by name."""
 
     @cached_property
     def start_s(self) -> float:
@@ -126,7 +128,8 @@ class Substitutes:
         """
         marked = {each.node.name for each in victims}
         own = {pod.key for each in victims for pod in each.pods}
-        if not own.isdisjoint(self._promised):
+        self.lacking = _with_any_of(victims, own & self._promised)
+        if self.lacking:
             return None
         world = self._without(marked)
         # Not those that wait and have a place there now: they find another.
@@ -140,7 +143,8 @@ class Substitutes:
             return None
         launches = [launch for launch in made.launches if any(each.pod in keys for each in launch.pods)]
         bought = {each.pod for launch in launches for each in launch.pods if each.pod in keys}
-        if len(placed) + len(bought) < len(keys):
+        self.lacking = _with_any_of(victims, keys - placed.keys() - bought)
+        if self.lacking:
             return None
         moves = _Moves(victims, keys, placed, launches, Kinds(Readings.of(world.snapshot)))
         if must_save:
@@ -257,6 +261,10 @@ class Substitutes:
     def _takes(self, node: str, snapshot: ClusterSnapshot) -> bool:
         held = snapshot.node(node)
         return held is not None and self._receives(held, snapshot)
+
+
+def _with_any_of(victims: Iterable[Candidate], pods: Container[str]) -> frozenset[str]:
+    return frozenset(each.node.name for each in victims if any(pod.key in pods for pod in each.pods))
 
 
 class _Moves:

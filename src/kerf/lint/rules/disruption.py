@@ -1,10 +1,12 @@
 """Nodes that never go, or go at once."""
 
+from kerf.errors import brief
 from kerf.lint.context import Held, LintContext
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.subject import WORKLOADS, Subject
 from kerf.manifests.schema import Path
+from kerf.model.eviction import value_problem
 from kerf.model.nodepool import NodePool
 
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
@@ -31,6 +33,27 @@ def never_disrupted(subject: Subject, context: LintContext) -> Notes:
     if subject.kind in _ENDLESS and subject.text(*path) == "true":
         message = f"pods of a {subject.kind} never end, so their nodes are never consolidated or replaced"
         yield Note(path, message, "a PodDisruptionBudget bounds how many pods are moved at once", at_key=True)
+
+
+@rule("KL077", "do-not-disrupt-ignored", Severity.WARNING, ("NodePool", *WORKLOADS))
+def do_not_disrupt_ignored(subject: Subject, context: LintContext) -> Notes:
+    """`karpenter.sh/do-not-disrupt` has a value that is ignored.
+
+    On a pod it is `true`, or a time from its start such as `4h` or `1h30m`; on nodes, and so on a pool, `true` alone.
+    With any other value, such as `True`, `yes`, `1d` or `0s`, pods are evicted and nodes are replaced as if it was not
+    there. `false` says so, and is no finding.
+    """
+    del context
+    is_pool = subject.kind == "NodePool"
+    template: Path = ("spec", "template") if is_pool else (subject.template or ())
+    path: Path = (*template, "metadata", "annotations", DO_NOT_DISRUPT)
+    value = subject.get(*path)
+    if not isinstance(value, str) or value in ("true", "false"):
+        return
+    if is_pool:
+        yield Note(path, f'expected "true", got {brief(value)}: on nodes it does nothing', '"true"')
+    elif problem := value_problem(value):
+        yield Note(path, f"{problem}: it does nothing", '"true", or a duration such as 4h')
 
 
 @rule("KL047", "nodes-never-go", Severity.WARNING, ("NodePool",))

@@ -367,7 +367,7 @@ class SimRecorder:
         """Post it, unless an equal one was posted within its own period."""
         now_s = self._clock.now_s()
         last_s = self._last_s.get(occurrence.dedupe)
-        if last_s is not None and now_s - last_s < occurrence.period_s:
+        if last_s is not None and 0 <= now_s - last_s < occurrence.period_s:
             return
         self._last_s.pop(occurrence.dedupe, None)
         self._last_s[occurrence.dedupe] = now_s

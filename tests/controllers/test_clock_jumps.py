@@ -1,0 +1,129 @@
+"""A clock that is set while something waits: nothing ends early because of it, and nothing waits an hour longer."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from kerf.controllers.nodeclaim.lifecycle import Lifecycle
+from kerf.controllers.runtime import Controller
+from kerf.model.nodeclaim import LAUNCHED, REGISTERED
+from tests.controllers.cluster import Cluster, pod, pool
+from tests.controllers.test_disruption import MAY_GO, going, start
+from tests.sim.world import budget
+
+HOUR, DAY = 3600, 86_400
+FORWARD, BACK = (HOUR, DAY), (-HOUR, -DAY)
+WEB: dict[str, Any] = {"labels": {"app": "web"}}
+
+
+def set_by(cluster: Cluster, after_s: float, by_s: int) -> int:
+    """Set the clock at that time; from then on times of the test are later by as much."""
+    cluster.at(after_s, lambda: cluster.clock.set_by(by_s))
+    return by_s
+
+
+def leaving(cluster: Cluster, *pods: Any, **claim_given: Any) -> None:
+    """A node with these pods whose claim is deleted."""
+    cluster.put(pool(), *pods)
+    cluster.running(1, **claim_given)
+    cluster.start(Lifecycle(cluster.state, cluster.ports, cluster.book, cluster.settings))
+    cluster.remove("NodeClaim", "gpu-1")
+
+
+@pytest.mark.parametrize("by_s", [*FORWARD, *BACK])
+def test_a_decision_rests_its_fifteen_seconds(cluster: Cluster, by_s: int) -> None:
+    """An empty node goes fifteen seconds after that was seen, whatever the clock shows by then."""
+    start(cluster, idle=[1])
+    cluster.at(5)
+    ahead_s = set_by(cluster, 5, by_s)
+
+    cluster.at(14.5 + ahead_s)
+    assert [] == going(cluster)
+    cluster.at(15 + ahead_s)
+    assert ["gpu-1"] == going(cluster)
+
+
+@pytest.mark.parametrize("by_s", BACK)
+def test_nodes_are_looked_at_again_after_the_clock_was_set_back(cluster: Cluster, by_s: int) -> None:
+    """A cluster in which nothing could go is looked at again when something can."""
+    start(cluster)
+    cluster.at(30)
+    ahead_s = set_by(cluster, 30, by_s)
+    cluster.running(1, **MAY_GO)
+
+    cluster.at(60 + ahead_s)
+    assert ["gpu-1"] == going(cluster)
+
+
+@pytest.mark.parametrize("by_s", [*FORWARD, *BACK])
+def test_a_pod_has_its_grace(cluster: Cluster, by_s: int) -> None:
+    """Ten minutes; the node waits for it, and goes when it has ended."""
+    leaving(cluster, pod("slow", node="node-1", terminationGracePeriodSeconds=600))
+    ahead_s = set_by(cluster, 10, by_s)
+
+    cluster.at(300 + ahead_s)
+    assert ["slow"] == cluster.names("Pod")
+    assert not cluster.is_ending()
+    cluster.remove("Pod", "slow")
+    cluster.at(320 + ahead_s)
+    assert [] == cluster.names("NodeClaim")
+
+
+@pytest.mark.parametrize("by_s", FORWARD)
+def test_a_termination_grace_period_is_as_long_as_it_says(cluster: Cluster, by_s: int) -> None:
+    """A pod that may not be disrupted keeps its node for ten minutes, not for an instant."""
+    kept: dict[str, Any] = {"annotations": {"karpenter.sh/do-not-disrupt": "true"}, "terminationGracePeriodSeconds": 5}
+    protected = pod("kept", node="node-1", **kept)
+    leaving(cluster, protected, termination_grace_period_s=600)
+    ahead_s = set_by(cluster, 10, by_s)
+
+    cluster.at(500 + ahead_s)
+    assert "deletionTimestamp" not in cluster.api.get("Pod", "default", "kept")["metadata"]  # type: ignore[index]
+    cluster.at(640 + ahead_s)
+    assert "deletionTimestamp" in cluster.api.get("Pod", "default", "kept")["metadata"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("by_s", BACK)
+@pytest.mark.parametrize("at_s", [1, 6])
+def test_a_drain_ends_although_the_clock_was_set_back(cluster: Cluster, by_s: int, at_s: int) -> None:
+    """While it lasts its least time, and while the cloud ends the instance."""
+    leaving(cluster)
+    ahead_s = set_by(cluster, at_s, by_s)
+
+    cluster.at(30 + ahead_s)
+    assert [] == cluster.names("NodeClaim")
+
+
+@pytest.mark.parametrize("by_s", [*FORWARD, *BACK])
+def test_an_eviction_that_was_refused_is_asked_again(cluster: Cluster, by_s: int) -> None:
+    """Within ten seconds of the time when its budget allows it."""
+    blocked = budget(maxUnavailable=0)
+    cluster.put(blocked)
+    leaving(cluster, pod("a", node="node-1", **WEB))
+    ahead_s = set_by(cluster, 10, by_s)
+    cluster.at(20 + ahead_s)
+    cluster.at(cluster.now_s, lambda: cluster.api.delete("PodDisruptionBudget", "default", "web"))
+    cluster.at(32 + ahead_s)
+
+    assert "deletionTimestamp" in cluster.api.get("Pod", "default", "a")["metadata"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("by_s", [*FORWARD, *BACK])
+@pytest.mark.parametrize(("reached", "after_s"), [((LAUNCHED,), 900), ((LAUNCHED, REGISTERED), 900)])
+def test_a_node_that_starts_has_its_time(cluster: Cluster, reached: Sequence[str], after_s: float, by_s: int) -> None:
+    """Fifteen minutes to register or become ready; then it is given up."""
+    cluster.put(pool(), pod("p"))
+    claim = cluster.claimed(reached=reached, node_name="node-1" if REGISTERED in reached else "")
+    if REGISTERED in reached:
+        cluster.joined(claim, is_ready=False)
+    controllers: list[Controller] = [Lifecycle(cluster.state, cluster.ports, cluster.book, cluster.settings)]
+    cluster.start(*controllers)
+    ahead_s = set_by(cluster, 60, by_s)
+    cluster.at(70 + ahead_s)
+    cluster.change("NodeClaim", "gpu-1", metadata={"annotations": {"touched": "now"}})
+
+    cluster.at(after_s - 60 + ahead_s)
+    assert not cluster.claim().is_deleting
+    cluster.at(after_s + 60 + ahead_s)
+    assert [] == cluster.names("NodeClaim")
