@@ -9,6 +9,7 @@ from kerf.model.nodeclaim import NodeClaim
 from kerf.sim.kubernetes.device_plugins import DevicePlugins
 from kerf.sim.kubernetes.kubelet import Kubelets, NodeLatencies
 from kerf.sim.kubernetes.scheduler import Scheduler
+from kerf.sim.kubernetes.scoring import ScoringStrategy
 from kerf.sim.kubernetes.webhook import webhook
 from kerf.sim.objects import Json
 from tests.clouds.market import MARKET
@@ -20,12 +21,12 @@ LATENCIES = NodeLatencies(register_s=35, ready_s=5, devices_ready_s=50)
 class Cluster(World):
     """Machines take 40 s to run, 35 s to join, 5 s to get ready; cards 50 s from the end of the unregistered taint."""
 
-    def __init__(self) -> None:
+    def __init__(self, scoring: ScoringStrategy | None = None) -> None:
         super().__init__()
         self.cloud = FakeCloud(MARKET, self.clock, latencies=Latencies(40, 5))
         self.plugins = DevicePlugins(self.api, self.clock, self.cloud, LATENCIES.devices_ready_s)
         self.kubelets = Kubelets(self.api, self.clock, self.cloud, self.plugins, LATENCIES)
-        self.scheduler = Scheduler(self.api, self.clock)
+        self.scheduler = Scheduler(self.api, self.clock, scoring)
         self.api.admission.append(webhook(self.api))
         for part in (self.plugins, self.kubelets, self.scheduler):
             part.start()

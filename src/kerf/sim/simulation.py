@@ -118,7 +118,7 @@ class Simulation:
             keeps_said=any(isinstance(each.expected, EventExpected) for each in scenario.expectations),
         )
         self._invariants = Invariants(self._api, self._clock, self._cloud, self._books)
-        self._scheduler = Scheduler(self._api, self._clock)
+        self._scheduler = Scheduler(self._api, self._clock, scenario.scoring)
         self._timeline = Timeline(self._scheduler, self._clock, self._cloud, self._plugins, self._observer)
         self._workloads = Workloads(self._api, self._clock, self._refused)
         self._arrivals: Arrivals | None = None

@@ -17,7 +17,7 @@ from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadCons
 from kerf.sharing.hami.records import ALLOCATED, NODE
 from kerf.state import ClusterState
 from kerf.testing.builders import NOON_S, a_pod
-from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_go, on, ours
+from tests.engine.disruption.clusters import MARKET, REACHED, a_cluster, free_pool, may_go, on, ours
 from tests.engine.worlds import a_hami_node
 
 HAMI: dict[str, Any] = {"gpu": 1, "scheduler_name": "hami-scheduler"}
@@ -31,7 +31,12 @@ def hami(name: str, cpu: str, group: str) -> tuple[Node, NodeClaim]:
 
 
 def moves(
-    nodes: list[tuple[Node, NodeClaim]], pods: list[Pod], name: str, *, ignores: bool = False, spread: str = "none"
+    nodes: list[tuple[Node, NodeClaim]],
+    pods: list[Pod],
+    name: str,
+    *,
+    ignores: bool = False,
+    spread: str = "none",
 ) -> list[tuple[str, str]] | None:
     """Pod and destination for each pod of the node; `ignores` is of preferences, `spread` what the scheduler gives."""
     state = ClusterState(assume_node_classes=True)
@@ -73,6 +78,16 @@ def test_pods_that_are_pushed_on_push_others_on() -> None:
 
     assert [("default/own", "c")] == moves(nodes, pods, "a")
     assert moves(nodes, [*pods, a_pod("small", cpu=1)], "a") is None
+
+
+def test_pods_move_beside_others_though_one_has_just_come_there() -> None:
+    """The scheduler puts them there whether or not the node's own consolidateAfter runs; an empty one may go itself."""
+    reached = tuple(each for each in REACHED if each != CONSOLIDATABLE)
+    state = [ours("a"), ours("b", reached=reached)]
+    x, y = on("a", "x", cpu=1), on("b", "y", cpu=1)
+
+    assert [("default/x", "b")] == moves(state, [x, y], "a")
+    assert None is moves(state, [x], "a")
 
 
 def test_a_slice_moves_to_the_fullest_card() -> None:

@@ -1,5 +1,6 @@
 """Reading scenarios: what they may say, and where they are wrong."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from kerf.sim.course.steps import (
     StockOut,
     Throttle,
 )
+from kerf.sim.kubernetes.scoring import LEAST_ALLOCATED, MOST_ALLOCATED, ScoringStrategy
 
 HEAD = """\
 apiVersion: kerf.dev/v1alpha1
@@ -244,3 +246,39 @@ def test_an_object_that_cannot_be_decoded_is_an_error(tmp_path: Path) -> None:
 def test_two_scenarios_in_a_file_are_one_too_many(tmp_path: Path) -> None:
     """Nobody knows which is meant."""
     assert "expected one document of kind Scenario" in refusal(tmp_path, "---\n" + HEAD)
+
+
+def test_a_scheduler_that_fills_nodes(tmp_path: Path) -> None:
+    """What is left out is as in kube-scheduler."""
+    read_of = partial(read, tmp_path, OBJECTS)
+
+    found = [
+        read_of(text).scoring
+        for text in (
+            "",
+            "  scheduler: {}\n",
+            "  scheduler: {scoringStrategy: {type: MostAllocated}}\n",
+            "  scheduler: {scoringStrategy: {resources: [{name: nvidia.com/gpu, weight: 5}, {name: cpu}]}}\n",
+        )
+    ]
+
+    filling = ScoringStrategy(MOST_ALLOCATED)
+    weighed = ScoringStrategy(LEAST_ALLOCATED, (("nvidia.com/gpu", 5), ("cpu", 1)))
+    assert [ScoringStrategy(), ScoringStrategy(), filling, weighed] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{type: MostAlocated}", "one of LeastAllocated, MostAllocated"),
+        ("{resources: [{weight: 1}]}", "name"),
+        ("{resources: [{name: cpu, weight: 0}]}", "from 1 to 100"),
+        ("{kind: MostAllocated}", "a known field"),
+    ],
+)
+def test_a_strategy_that_there_is_not(tmp_path: Path, text: str, said: str) -> None:
+    """With its place."""
+    told = refusal(tmp_path, OBJECTS, f"  scheduler: {{scoringStrategy: {text}}}\n")
+
+    assert said in told
+    assert "spec.scheduler.scoringStrategy" in told

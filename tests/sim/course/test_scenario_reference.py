@@ -51,7 +51,10 @@ def test_the_report_in_the_document_is_true(report: SimulationReport) -> None:
         assert all(row in shown[part] for row in written[part])
 
 
-@pytest.mark.parametrize("name", [*ACTION_NAMES, *EXPECTATION_NAMES, *CLOUD_NAMES, *FAULT_KINDS, *TRACE_NAMES])
+NAMES = (*ACTION_NAMES, *EXPECTATION_NAMES, *CLOUD_NAMES, *FAULT_KINDS, *TRACE_NAMES, "scheduler")
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_name_is_in_the_document(name: str) -> None:
     """Actions, expectations, settings of the cloud and faults each have a row."""
     assert f"\n| `{name}` |" in TEXT

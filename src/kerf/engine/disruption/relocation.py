@@ -10,7 +10,7 @@ from kerf.engine.disruption.courses import Course, Rooms
 from kerf.engine.gangs import gangs
 from kerf.engine.headroom.waiting import waiting_pods
 from kerf.engine.lastword import heeded, unmovable
-from kerf.engine.leaving import unbound
+from kerf.engine.leaving import moves, unbound
 from kerf.engine.mounting import mounted
 from kerf.engine.place.preferences import Forms, formed
 from kerf.engine.place.shapes import Kinds, Readings, Shape, group
@@ -292,12 +292,13 @@ def _left(trial: Trial, node: str, shapes: Iterable[Shape]) -> bool:
 def may_receive(node: ClusterNode, snapshot: ClusterSnapshot) -> bool:
     """Whether pods may be moved to the node: it must stay.
 
-    A node whose own consolidateAfter still runs (an empty one, say) may be the next to go: then no pod need move. One
-    that has drifted goes as soon as its pool's budgets allow it; where they allow none it is as any other.
+    An empty node whose own consolidateAfter still runs may be the next to go: then no pod need move. With pods on it
+    schedulers put others beside them whether or not that time runs. One that has drifted goes as soon as its pool's
+    budgets allow it; where they allow none it is as any other.
     """
     if not stays(node, snapshot) or (has_drifted(node) and _goes_for_drift(node, snapshot)):
         return False
-    if node.claim is None or node.claim.is_true(CONSOLIDATABLE):
+    if node.claim is None or node.claim.is_true(CONSOLIDATABLE) or any(map(moves, node.pods)):
         return True
     pool = snapshot.pool(node.claim.node_pool)
     return pool is None or pool.replicas is not None or pool.disruption.consolidate_after_s is None

@@ -22,7 +22,7 @@ from kerf.manifests.read import Documents, read_documents
 from kerf.manifests.schema import Path, Report, path_text
 from kerf.model.market import Market
 from kerf.model.times import duration_s, instant_s
-from kerf.sim.course.scenario_form import APPLY, KIND, SCENARIO, action_of, expected_of
+from kerf.sim.course.scenario_form import APPLY, KIND, SCENARIO, action_of, expected_of, scoring_of
 from kerf.sim.course.steps import (
     Action,
     Apply,
@@ -36,6 +36,7 @@ from kerf.sim.course.steps import (
     Step,
     StockOut,
 )
+from kerf.sim.kubernetes.scoring import ScoringStrategy
 from kerf.sim.objects import Json, is_cluster_wide
 from kerf.sim.traces.replay import Replay, TraceSource, read_replay
 from kerf.sim.traces.timedpods import HAMI
@@ -88,7 +89,8 @@ class Scenario:
     """A scenario that can be run. `timeline` and `expectations` are in time order; `warnings` are for the operator.
 
     `settings` are those that the controllers start with, and `replay` are pods of a trace that come and end, whose
-    re-pack bound is taken every `bound_every_s` (0: not at all; None: by the duration).
+    re-pack bound is taken every `bound_every_s` (0: not at all; None: by the duration). `scoring` is how the schedulers
+    of the cluster score what a pod leaves of a node.
     """
 
     name: str
@@ -104,6 +106,7 @@ class Scenario:
     settings: Settings = field(default_factory=Settings)
     replay: Replay | None = None
     bound_every_s: int | None = 0
+    scoring: ScoringStrategy = field(default_factory=ScoringStrategy)
 
     @property
     def bound_interval_s(self) -> int:
@@ -226,6 +229,7 @@ class _Reading:
             expectations=tuple(sorted(expectations, key=lambda e: e.at_s)),
             warnings=(*decoded.warnings, *_skipped(decoded)),
             settings=_settings(spec.get("settings") or {}),
+            scoring=scoring_of((spec.get("scheduler") or {}).get("scoringStrategy") or {}),
             **self._replay(spec),
         )
 

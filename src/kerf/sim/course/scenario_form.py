@@ -50,6 +50,7 @@ from kerf.sim.course.steps import (
     StockOut,
     Throttle,
 )
+from kerf.sim.kubernetes.scoring import STRATEGIES, ScoringStrategy
 from kerf.sim.objects import Json, is_cluster_wide
 from kerf.sim.traces.names import FORMATS
 from kerf.sim.traces.timedpods import SHARING
@@ -242,6 +243,10 @@ _CLOUD: dict[str, Schema] = {
     "catalog": FILLED,
     **dict.fromkeys(_LATENCIES, DURATION),
 }
+_SCORING: dict[str, Schema] = {
+    "type": one_of(*STRATEGIES),
+    "resources": ListOf(Record({"name": FILLED, "weight": whole(1, 100)}, ("name",))),
+}
 TRACE: dict[str, Schema] = {
     "file": FILLED,
     "format": one_of(*FORMATS),
@@ -290,6 +295,7 @@ SCENARIO = Record(
                         "nodeRepair": one_of(*NODE_REPAIR),
                     }
                 ),
+                "scheduler": Record({"scoringStrategy": Record(_SCORING)}),
                 "objects": ListOf(ANYTHING),
                 "trace": Record(TRACE, ("file",)),
                 "timeline": ListOf(_STEP),
@@ -315,6 +321,13 @@ def expected_of(raw: Json) -> Expected:
     name = next(name for name in _EXPECTATIONS if raw.get(name) is not None)
     expected: Expected = _EXPECTATIONS[name].read(_given(raw[name]))
     return expected
+
+
+def scoring_of(raw: Json) -> ScoringStrategy:
+    """The strategy of a checked `scoringStrategy`; what it leaves out is as in kube-scheduler."""
+    default = ScoringStrategy()
+    resources = tuple((each["name"], each.get("weight") or 1) for each in raw.get("resources") or ())
+    return ScoringStrategy(raw.get("type") or default.type, resources or default.resources)
 
 
 def _given(raw: Json) -> Json:

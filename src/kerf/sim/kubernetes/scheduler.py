@@ -29,6 +29,7 @@ from kerf.sim.kubernetes.provisioner import bind_volumes
 from kerf.sim.kubernetes.queueing import SchedulingQueue, Waiting
 from kerf.sim.kubernetes.rooms import Rooms
 from kerf.sim.kubernetes.scores import best
+from kerf.sim.kubernetes.scoring import ScoringStrategy
 from kerf.sim.kubernetes.volumes import VolumeBinding
 from kerf.sim.kubernetes.webhook import family_of
 from kerf.sim.objects import Json, key_of, with_condition
@@ -59,10 +60,10 @@ class _Refusals:
 
 
 class Scheduler:
-    """Both profiles, over the in-memory API."""
+    """Both profiles, over the in-memory API; both score resources by the same strategy."""
 
-    def __init__(self, api: InMemoryApi, clock: Clock) -> None:
-        self._api, self._clock = api, clock
+    def __init__(self, api: InMemoryApi, clock: Clock, scoring: ScoringStrategy | None = None) -> None:
+        self._api, self._clock, self._scoring = api, clock, scoring or ScoringStrategy()
         self._rooms = Rooms(api)
         self._occupancies, self._refused = hami.Occupancies(), KnownRefusals()
         self._queue = SchedulingQueue(clock, self._soon)
@@ -194,7 +195,7 @@ class Scheduler:
             return self._try_hami(waiting, attempt, found)
         if isinstance(attempt, Attempt) and found.feasible:
             nominated = [room for room in found.feasible if room.node.name == pod.nominated_node]
-            room = (nominated or [best(attempt, raw, found.feasible, self._rooms)])[0]
+            room = (nominated or [best(attempt, raw, found.feasible, self._rooms, self._scoring)])[0]
             self._bind_volumes(attempt, room.node.name)
             self._bind(waiting, room.node.name)
             return None
@@ -221,7 +222,7 @@ class Scheduler:
         if not asked.passes:
             reasons = found.reasons + Counter(asked.reasons.values())
             return self._failure(Judgement(reasons=reasons, refused_by=found.refused_by | {EXTENDER}))
-        node = best(attempt, waiting.raw, found.feasible, self._rooms).node.name
+        node = best(attempt, waiting.raw, found.feasible, self._rooms, self._scoring).node.name
         self._bind_volumes(attempt, node)
         self._bind(waiting, node)
         return None

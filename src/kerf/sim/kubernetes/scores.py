@@ -12,17 +12,17 @@ from kerf.model.constraints import HOSTNAME, PREFER_NO_SCHEDULE, Taint
 from kerf.model.pods import Pod
 from kerf.sim.kubernetes.affinity import Domain, PodTerm, preferred_terms, required_terms
 from kerf.sim.kubernetes.filters import Attempt
-from kerf.sim.kubernetes.rooms import LEAST_COUNTED, NodePods, Rooms, counted, has_pod_terms
+from kerf.sim.kubernetes.rooms import NodePods, Rooms, has_pod_terms
+from kerf.sim.kubernetes.scoring import MOST_SCORE, ScoringStrategy
 from kerf.sim.kubernetes.spread import SCHEDULE_ANYWAY, SpreadConstraint, constraints_of, has_all_keys
 from kerf.sim.objects import Json
 
-_MOST_SCORE = 100
 _TAINT_WEIGHT, _AFFINITY_WEIGHT, _RESOURCES_WEIGHT, _SPREAD_WEIGHT, _POD_AFFINITY_WEIGHT = 3, 2, 1, 2, 2
 _HARD_WEIGHT = 1
 """What a running pod's required affinity weighs (InterPodAffinityArgs.hardPodAffinityWeight)."""
 
 
-def best(attempt: Attempt, raw: Json, feasible: Sequence[NodePods], rooms: Rooms) -> NodePods:
+def best(attempt: Attempt, raw: Json, feasible: Sequence[NodePods], rooms: Rooms, scoring: ScoringStrategy) -> NodePods:
     """The node that kube-scheduler prefers among those that can take the pod; the first by name among equals."""
     stated = _stated(attempt, raw, feasible, rooms)
     taints = [_intolerable(attempt.pod, room.node.taints) for room in feasible]
@@ -31,9 +31,9 @@ def best(attempt: Attempt, raw: Json, feasible: Sequence[NodePods], rooms: Rooms
         for room in feasible
     ]
     scores = {
-        room.node.name: _TAINT_WEIGHT * (_MOST_SCORE - taint * _MOST_SCORE // max(1, *taints))
-        + _AFFINITY_WEIGHT * (affinity * _MOST_SCORE // max(1, *affinities))
-        + _RESOURCES_WEIGHT * _least_allocated(attempt.pod, room)
+        room.node.name: _TAINT_WEIGHT * (MOST_SCORE - taint * MOST_SCORE // max(1, *taints))
+        + _AFFINITY_WEIGHT * (affinity * MOST_SCORE // max(1, *affinities))
+        + _RESOURCES_WEIGHT * scoring.score(attempt.pod, room)
         + stated[room.node.name]
         for room, taint, affinity in zip(feasible, taints, affinities, strict=True)
     }
@@ -45,17 +45,6 @@ def _intolerable(pod: Pod, taints: Collection[Taint]) -> int:
         taint.effect == PREFER_NO_SCHEDULE and not any(t.tolerates(taint) for t in pod.spec.tolerations)
         for taint in taints
     )
-
-
-def _least_allocated(pod: Pod, room: NodePods) -> int:
-    """The free share of cpu and memory with the pod on the node, from 0 to 100, as LeastAllocated scores it."""
-    own, shares = counted(pod), []
-    for name in LEAST_COUNTED:
-        total = room.node.allocatable.get(name, 0)
-        if total > 0:
-            used = room.counted.get(name, 0) + own[name]
-            shares.append(max(0, total - used) * _MOST_SCORE // total)
-    return sum(shares) // len(shares) if shares else 0
 
 
 def _stated(attempt: Attempt, raw: Json, feasible: Sequence[NodePods], rooms: Rooms) -> Counter[str]:
@@ -88,7 +77,7 @@ def _spread(
             sums[room.node.name] += count * math.log(size + 2) + (constraint.max_skew - 1)
     raws = {name: _rounded(value) for name, value in sums.items()}
     least, most = min(raws.values(), default=0), max(raws.values(), default=0)
-    return {name: _MOST_SCORE * (most + least - value) // most if most else _MOST_SCORE for name, value in raws.items()}
+    return {name: MOST_SCORE * (most + least - value) // most if most else MOST_SCORE for name, value in raws.items()}
 
 
 def _rounded(value: float) -> int:
@@ -146,4 +135,4 @@ def _company(pod: Pod, raw: Json, feasible: Sequence[NodePods], rooms: Rooms) ->
     sums = {room.node.name: sum(weights[domain] for domain in room.labels.items()) for room in feasible}
     least, most = min(sums.values()), max(sums.values())
     span = most - least
-    return {name: int(_MOST_SCORE * ((value - least) / span)) if span else 0 for name, value in sums.items()}
+    return {name: int(MOST_SCORE * ((value - least) / span)) if span else 0 for name, value in sums.items()}
