@@ -11,6 +11,7 @@ from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirement, Requirement
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.instancetypes import ON_DEMAND, SPOT, Offering
 from kerf.model.pods import Pod
+from kerf.model.policies import FIRST_FIT
 from kerf.testing.builders import a_pod, a_pool, an_instance_type, cards
 from tests.engine.worlds import (
     G5,
@@ -222,3 +223,37 @@ def test_an_affinity_on_a_cloud_label_chooses_among_types() -> None:
     more_than_one = Requirements([Requirement.of("karpenter.k8s.aws/instance-gpu-count", "Gt", ("1",))])
 
     assert [("g.4", 1)] == bought(planned([a_pod(gpu=1, affinity=(more_than_one,))], [a_pool()], types))
+
+
+def test_pools_of_two_weights_cost_no_more_than_first_fit() -> None:
+    """A node of less weight that is bought in any case takes pods that would need one more of the higher weight."""
+    pods = [*some(3, "gpu", cpu=4, gpu=1), *some(2, "cpu", cpu=3)]
+    pools = [a_pool("first", weight=20, limits={"cpu": 16}), a_pool("second", weight=10)]
+    large = an_instance_type("large", cpu=16, memory="64Gi", devices=cards(1), price="2.00")
+    small = an_instance_type("small", cpu=4, memory="64Gi", devices=cards(2), price="1.90")
+    decided = planned(pods, pools, [large, small])
+
+    assert [("large", 2), ("large", 2), ("small", 1)] == bought(decided)
+    assert "first" == decided.launches[0].node_pool
+    assert per_hour(planned(pods, pools, [large, small], FIRST_FIT)) >= per_hour(decided)
+
+
+def test_nodes_by_prices_that_are_nearly_the_cheapest_cost_no_more_than_first_fit() -> None:
+    """Few pods are compared also where what prices choose is within 1.5 % of the bound."""
+    pods = [
+        *some(4, "g0", cpu=4, memory="512Mi", gpu=1),
+        *some(1, "g1", cpu=4, memory="512Mi", gpu=1),
+        *some(3, "g2", cpu=4, memory="4Gi", gpu=1),
+        *some(1, "g3", cpu=3, memory="4Gi", gpu=1),
+        *some(3, "g4", cpu=1, memory="512Mi", gpu=2),
+        *some(5, "g5", cpu=4, memory="6Gi", gpu=1),
+        *some(3, "g6", cpu=4, memory="512Mi"),
+    ]
+    one = an_instance_type("one", cpu=8, memory="32Gi", devices=cards(1), pods=3, price="0.8415")
+    two = an_instance_type("two", cpu=16, memory="128Gi", devices=cards(2), pods=3, price="1.6087")
+    large = an_instance_type("large", cpu=32, memory="128Gi", devices=cards(2), pods=110, price="2.67")
+    none = an_instance_type("none", cpu=4, memory="16Gi", price="0.2354")
+    types = [one, two, large, none]
+
+    assert 16_087_000 == per_hour(planned(pods, [a_pool()], types, FIRST_FIT))
+    assert 16_087_000 == per_hour(planned(pods, [a_pool()], types))

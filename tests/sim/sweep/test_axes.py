@@ -52,6 +52,16 @@ def test_a_policy_changes_settings_and_pools(tmp_path: Path) -> None:
     assert costs["batches", "up"] == pytest.approx(1.5 * costs["batches", "list"], abs=1e-4)
 
 
+def test_a_value_of_an_axis_that_says_nothing_changes_nothing(tmp_path: Path) -> None:
+    """null is as if it were not there."""
+    quiet = SWEEP.replace("- {name: list}", "- {name: list, factor: null, instanceType: null, capacityType: null}")
+    cells = read_sweep(write(tmp_path, quiet)).cells
+
+    assert 12 == len(cells)
+    market = a_market(an_instance_type("a.large", price="2"))
+    assert market == priced(market, cells[0].price)
+
+
 def test_prices_of_some_offerings_change() -> None:
     """By type and capacity type; a millionth is the smallest step."""
     market = a_market(an_instance_type("a.large", price="0.000003"), an_instance_type("b.large", price="2"))
@@ -76,7 +86,22 @@ def test_prices_of_some_offerings_change() -> None:
         ("name: at-once", "name: batches", "sweep.yaml:9:14: spec.policies[1].name: expected a name of its own"),
         ("batch-idle: 0s", "batch-idel: 0s", "spec.policies[1].settings: expected settings of kerf run (strategy, "),
         ("batch-idle: 0s", "batch-idle: soon", "expected a duration such as 1m30s or 500ms"),
-        ("factor: 1.5", "factor: -1", "spec.prices[1].factor: expected a number above 0, such as 0.9, got -1"),
+        ("factor: 1.5", "factor: -1", "spec.prices[1].factor: expected a number above 0 and at most 1000, such as 0.9"),
+        ("factor: 1.5", "factor: 1001", "expected a number above 0 and at most 1000, such as 0.9, got 1001"),
+        ("factor: 1.5", "factor: null", "spec.prices[1].factor: expected a number above 0 and at most 1000"),
+        (
+            '"m5.*"',
+            '"m55*"',
+            "sweep.yaml:15:7: spec.prices[1]: expected offerings that the catalogue has, got <none of m55*>",
+        ),
+        (
+            "consolidateAfter: 2m",
+            "consolidateAfter: soon",
+            "sweep.yaml:9:63: spec.policies[1].disruption.consolidateAfter: expected a duration such as 30s",
+        ),
+        ("consolidateAfter: 2m", "consolidateafter: 2m", "got <spec.disruption.consolidateafter: unknown field"),
+        ("{consolidateAfter: 2m}", "WhenEmpty", "spec.policies[1].disruption: expected a mapping, got 'WhenEmpty'"),
+        ("seeds: [1, 2, 3]", "seeds: [1, 2", "sweep.yaml:13:9: expected YAML, got"),
         ("copies: 2", "copys: 2", "expected a known field, got 'copys' (hint: is `copies` meant?)"),
     ],
 )

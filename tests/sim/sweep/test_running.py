@@ -52,5 +52,7 @@ def test_a_dask_worker_that_is_killed_loses_no_result(tmp_path: Path) -> None:
 def test_a_scheduler_that_does_not_answer_is_said(tmp_path: Path) -> None:
     """As the user's input."""
     pytest.importorskip("distributed")
+    with pytest.raises(InputError, match=r"--scheduler http://there: expected one of .*tcp, .* before ://, got http"):
+        list(on_dask(read_sweep(write(tmp_path)).cells[:1], "http://there"))
     with pytest.raises(InputError, match=r"--scheduler nowhere: expected a Dask scheduler that answers, got"):
         list(on_dask(read_sweep(write(tmp_path)).cells[:1], "nowhere"))

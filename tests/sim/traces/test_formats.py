@@ -115,7 +115,30 @@ def test_pods_that_ask_alike_share_one_form(tmp_path: Path) -> None:
             "trace.csv:2: deletion_time: expected a time from scheduled_time (10) on, got 9",
         ),
         (OPENB + "a,1,1\n", "trace.csv:2: expected 9 fields, got 3"),
-        (OPENB + "a,1,1,0,0,,1,9,1\nA,1,1,0,0,,1,9,1\n", "expected a name of its own for each pod, got A twice"),
+        (OPENB + "a,1,1,0,0,,1,9,1\nA,1,1,0,0,,1,9,1\n", "and with - for signs, got 'a' a second time"),
+        (OPENB + "a,1,1,0,0,,1,9,1\nA,1,1,0,0,,1,9,1\nb,1,1,0,0,,1,9,1\n", "trace.csv:3: expected a name of its own"),
+        (
+            OPENB + "\u0663,1,1,0,0,,1,9,1\n",
+            "trace.csv:2: expected a name with letters or digits of ASCII, got '\u0663'",
+        ),
+        (OPENB.replace("gpu_spec", "cpu_milli") + "a,1,1,0,0,2,1,9,1\n", "trace.csv:1: expected each column once, got"),
+        (
+            OPENB + "a,9e99,1,0,0,,1,9,1\n",
+            "trace.csv:2: cpu_milli: expected a number of at most 1000000000000, got '9e99'",
+        ),
+        (
+            OPENB + "a,inf,1,0,0,,1,9,1\n",
+            "trace.csv:2: cpu_milli: expected a number of at most 1000000000000, got 'inf'",
+        ),
+        (DLRM + "a,H N,b,1,1,1,,,9,1\n", "trace.csv:2: role: expected text that is a label value (at most 63 letters"),
+        (
+            GENAI + "2024-11-15 16:50:00,1,-M\n",
+            "trace.csv:2: checkpoint_model_version_id: expected text that is a label",
+        ),
+        (
+            GENAI + "2024-11-15 16:50:00,1,M\n2024-11-15 16:50:00,1,m\n",
+            "trace.csv: expected a name of its own for each",
+        ),
         (DLRM + "a,HN,b,1,1,1,,,x,1\n", "trace.csv:2: deletion_time: expected a number"),
         (GENAI + "yesterday,1,M\n", "trace.csv:2: gmt_create: expected an instant such as 2024-11-15 16:57:50"),
         ("gmt_create,other\n", "expected the columns of genai, with exec_time_seconds, checkpoint_model_version_id"),
@@ -127,6 +150,22 @@ def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, said: st
         read(tmp_path, text)
 
     assert said in str(raised.value)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
+    """Spreadsheets write one before the header."""
+    row = "a,1000,1,0,0,,1,9,1\n"
+
+    assert read(tmp_path, OPENB + row) == read(tmp_path, "\ufeff" + OPENB + row)
+
+
+def test_only_a_file_without_times_has_the_hint_about_times(tmp_path: Path) -> None:
+    """Another missing column has no such reason."""
+    with pytest.raises(InputError) as raised:
+        read(tmp_path, OPENB.replace("name,", "pod,"))
+
+    assert "expected the columns of openb, with name, got pod," in str(raised.value)
+    assert "hint" not in str(raised.value)
 
 
 def test_a_named_format_is_taken(tmp_path: Path) -> None:

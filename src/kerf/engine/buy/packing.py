@@ -7,7 +7,8 @@ of a pod is what it costs alone on its best type. Several such searches run (all
 fullest nodes first where limits bind, Karpenter's own, and every way to part the pods where they are few) and the best
 is kept: fewest pods left, then cheapest, then fewest nodes.
 
-Pool weight comes first: pods go to the pools of the highest weight that can hold them, whatever that costs. Among pools
+Pool weight comes first: pods go to the pools of the highest weight that can hold them, whatever that costs, unless
+Karpenter's own way, which opens a node in the pool of the highest weight too, costs less. Among pools
 of one weight reservations come first: their instances are paid for, used or not.
 """
 
@@ -115,11 +116,22 @@ def _fillers(
 def _search(fillers: Sequence[Filler], offered_types: Sequence[OfferedType], ledger: Ledger, rounds: int) -> Purchase:
     pods = [len(shape) for shape in fillers[0].shapes]
     purchase = _by_tier(fillers, offered_types, pods, ledger, partial(_buy_in_tier, rounds=rounds))
-    if any(purchase.left) and sum(pods) * len(offered_types) <= _MOST_COMPARED:
+    if sum(pods) * len(offered_types) > _MOST_COMPARED:
+        return purchase
+    if any(purchase.left):
         # Counted tier by tier, a limit may have gone to pods that had another place.
         tries = _as_first_fit(fillers[-1], offered_types, pods, ledger)
         purchase = min([purchase, *tries], key=lambda p: sum(p.left))
+    if len({load.offered.pool.weight for load, _ in purchase.loads}) > 1 and not _reserves(purchase):
+        # Nodes of less weight that are bought in any case may have room for pods of which each tier knows a part.
+        tries = [found for found in _as_first_fit(fillers[0], offered_types, pods, ledger) if not _reserves(found)]
+        purchase = min([purchase, *tries], key=lambda p: p.rank)
     return purchase
+
+
+def _reserves(purchase: Purchase) -> bool:
+    """Whether a node is of a reservation: these are paid for, so prices do not compare them."""
+    return any(load.offered.reservation for load, _ in purchase.loads)
 
 
 def _without_search(
@@ -211,7 +223,12 @@ def _buy_in_tier(
     settled = [] if chosen is None else [_settled(filler, useful, chosen.purchase)]
     if settled:
         settled[0].notes = _left_out(filler, left)
+    work = sum(left) * len(useful)
     if chosen is not None and chosen.is_within(_CLOSE):
+        if work <= _MOST_COMPARED and not chosen.is_within(1):
+            rivals = [_settled(filler, useful, each) for each in _as_first_fit(filler, useful, left, ledger)]
+            notes, settled = settled[0].notes, [min([*settled, *rivals], key=lambda purchase: purchase.rank)]
+            settled[0].notes = notes
         return settled[0]
     best = _greedy(filler, useful, values, left, ledger, cheapest_per_value)
     if len(useful) == 1 and sum(map(bool, left)) == 1:
@@ -219,7 +236,6 @@ def _buy_in_tier(
         return best
     is_far = chosen is None or not chosen.is_within(_FAR)
     tries = [_greedy(filler, useful, values, left, ledger, fullest)] if sum(best.left) else []
-    work = sum(left) * len(useful)
     is_compared = work <= (_MOST_COMPARED_FAR if is_far else _MOST_COMPARED)
     if is_far and len(useful) <= _MOST_SINGLE_TYPES:
         promising = _promising(filler, useful, left, best)

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from kerf.config import settings_of, settings_table
 from kerf.errors import KerfError
-from kerf.model.instancetypes import InstanceType, Offering
+from kerf.model.instancetypes import InstanceType
 from kerf.model.market import Market
 from kerf.model.times import duration_s
 from kerf.sim.course.report import SimulationReport
@@ -86,7 +86,7 @@ def _scenario(cell: SweepCell, folder: str) -> Scenario:
     known = settings_of(given)
     settings = replace(scenario.settings, **{name: getattr(known, name) for name in given})
     disruption = cell.policy.get("disruption")
-    objects = tuple(_with_disruption(each, disruption) for each in scenario.objects)
+    objects = tuple(with_disruption(each, disruption) for each in scenario.objects)
     return replace(
         scenario,
         seed=cell.seed,
@@ -103,7 +103,8 @@ def settings_texts(policy: Json) -> dict[str, str]:
     return {fields[key]: str(value) for key, value in (policy.get("settings") or {}).items()}
 
 
-def _with_disruption(obj: Json, disruption: Json | None) -> Json:
+def with_disruption(obj: Json, disruption: Json | None) -> Json:
+    """The object, a NodePool with `disruption` laid over its own; None changes nothing."""
     if obj["kind"] != "NodePool" or not disruption:
         return obj
     changed: Json = merged(obj, {"spec": {"disruption": disruption}})
@@ -112,22 +113,26 @@ def _with_disruption(obj: Json, disruption: Json | None) -> Json:
 
 def priced(market: Market, price: Json) -> Market:
     """The market with the prices of some offerings times a factor, rounded to a millionth."""
-    if "factor" not in price:
+    factor = price.get("factor")
+    if factor is None:
         return market
-    return replace(market, types=tuple(_priced(kind, price) for kind in market.types))
+    return replace(market, types=tuple(_priced(kind, price, factor) for kind in market.types))
 
 
-def _priced(kind: InstanceType, price: Json) -> InstanceType:
-    if not fnmatchcase(kind.name, price.get("instanceType", "*")):
-        return kind
-    offerings = tuple(_times(each, price) for each in kind.offerings)
-    return replace(kind, offerings=offerings)
+def is_priced(price: Json, instance_type: str, capacity_type: str) -> bool:
+    """Whether the price is of such offerings."""
+    is_named = fnmatchcase(instance_type, price.get("instanceType") or "*")
+    return is_named and price.get("capacityType") in (None, capacity_type)
 
 
-def _times(offering: Offering, price: Json) -> Offering:
-    if price.get("capacityType") not in (None, offering.capacity_type):
-        return offering
-    return replace(offering, price_micro=round(offering.price_micro * float(price["factor"])))
+def _priced(kind: InstanceType, price: Json, factor: float) -> InstanceType:
+    changed = tuple(
+        replace(each, price_micro=round(each.price_micro * float(factor)))
+        if is_priced(price, kind.name, each.capacity_type)
+        else each
+        for each in kind.offerings
+    )
+    return replace(kind, offerings=changed)
 
 
 def result_of(report: SimulationReport) -> Json:

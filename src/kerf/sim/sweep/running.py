@@ -58,9 +58,16 @@ def on_dask(cells: Sequence[SweepCell], scheduler: str) -> Iterator[tuple[SweepC
     """
     try:
         import distributed
+        from distributed.comm.registry import backends
         from distributed.scheduler import KilledWorker
     except ImportError as error:
         raise InputError(f"--scheduler needs Dask (hint: pip install 'kerf-autoscaler[dask]'): {error}") from error
+    scheme, is_stated, _ = scheduler.partition("://")
+    if is_stated and scheme not in backends:
+        # A client that cannot know where to connect ends with a traceback of its own, long after.
+        raise InputError(
+            f"--scheduler {scheduler}: expected one of {', '.join(sorted(backends))} before ://, got {scheme}"
+        )
     # Without types.
     connect: Any = distributed.Client
     completed: Any = distributed.as_completed

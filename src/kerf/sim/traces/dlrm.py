@@ -22,7 +22,7 @@ COLUMNS = (
     "scheduled_time",
     "deletion_time",
 )
-HINT = ""
+HINTS: dict[str, str] = {}
 
 LEFT_OUT = "RDMA, disk and the most of an application on one node (max_instance_per_node) are not asked for"
 
@@ -40,7 +40,7 @@ def pods(table: Table, forms: PodForms, notes: dict[str, int]) -> Iterator[Timed
         gpus = row.whole("gpu_request", 1024)
         if gpus:
             limits |= {GPU: str(gpus), PERCENT: "100"}
-        labels = {"app": row.filled("app_name"), "role": row.filled("role")}
+        labels = {"app": row.label("app_name"), "role": row.label("role")}
         notes[LEFT_OUT] = notes.get(LEFT_OUT, 0) + 1
         runs_s = None if ended is None else max(0, int(ended) - began_s)
         yield TimedPod(row.filled("instance_sn"), came_s, runs_s, forms.form(limits, labels))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from kerf.errors import InputError
+from kerf.errors import InputError, brief
 from kerf.sim.traces import dlrm, genai, openb
 from kerf.sim.traces.names import FORMATS
 from kerf.sim.traces.rows import Table
@@ -23,11 +23,11 @@ def read_pods(path: str, format_: str | None, sharing: str, notes: dict[str, int
     DecodeError with file and line for what is wrong in it.
     """
     try:
-        with Path(path).open(encoding="utf-8", newline="") as file:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
             table = Table(path, file)
             module = _MODULES[format_ or _recognised(table)]
             _check_columns(table, module)
-            yield from _named_once(path, module.pods(table, PodForms(sharing), notes))
+            yield from _named_once(table, module.pods(table, PodForms(sharing), notes))
     except OSError as error:
         raise InputError(f"--trace {path}: expected a CSV file that can be read, got: {error.strerror}") from None
 
@@ -44,7 +44,8 @@ def _recognised(table: Table) -> str:
 def _check_columns(table: Table, module: ModuleType) -> None:
     missing = [name for name in module.COLUMNS if name not in table.header]
     if missing:
-        hint = f" (hint: {module.HINT})" if module.HINT else ""
+        hints = [module.HINTS[name] for name in missing if name in module.HINTS]
+        hint = f" (hint: {hints[0]})" if hints else ""
         expected = f"the columns of {module.NAME}, with {', '.join(missing)}"
         raise InputError(f"{table.path}:1: expected {expected}, got {_shown(table)}{hint}")
 
@@ -54,13 +55,14 @@ def _shown(table: Table) -> str:
     return text[:200] or "an empty file"
 
 
-def _named_once(path: str, pods: Iterator[TimedPod]) -> Iterator[TimedPod]:
+def _named_once(table: Table, pods: Iterator[TimedPod]) -> Iterator[TimedPod]:
     seen: set[str] = set()
     for pod in pods:
         name = _NO_NAME.sub("-", pod.name.lower()).strip("-")[:_MOST_NAME].strip("-")
-        if not name or name in seen:
-            raise InputError(
-                f"{path}: expected a name of its own for each pod, got {pod.name[:80]} twice, or no letters"
-            )
+        if not name:
+            raise InputError(f"{table.place}: expected a name with letters or digits of ASCII, got {brief(pod.name)}")
+        if name in seen:
+            expected = "a name of its own for each pod, in small letters and with - for signs"
+            raise InputError(f"{table.place}: expected {expected}, got {brief(name)} a second time")
         seen.add(name)
         yield pod._replace(name=name)

@@ -16,7 +16,7 @@ from kerf.sim.traces.timedpods import GPU, MEMORY_MIB, PodForms, TimedPod
 
 NAME = GENAI
 COLUMNS = ("gmt_create", "exec_time_seconds", "checkpoint_model_version_id")
-HINT = ""
+HINTS: dict[str, str] = {}
 
 NO_MODEL = "left out, since they name no model"
 
@@ -37,7 +37,9 @@ def pods(table: Table, forms: PodForms, notes: dict[str, int]) -> Iterator[Timed
         if not model:
             notes[NO_MODEL] = notes.get(NO_MODEL, 0) + 1
             continue
-        busy_s.setdefault(model, Counter())[at_s // STEP_S] += round(row.number("exec_time_seconds"))
+        if model not in busy_s:
+            busy_s[row.label("checkpoint_model_version_id")] = Counter()
+        busy_s[model][at_s // STEP_S] += round(row.number("exec_time_seconds"))
     first = min((min(steps) for steps in busy_s.values()), default=0)
     for model in sorted(busy_s):
         limits = {"cpu": CPU, "memory": MEMORY, GPU: "1", MEMORY_MIB: str(slice_mib(model))}

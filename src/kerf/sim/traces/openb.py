@@ -21,7 +21,7 @@ COLUMNS = (
     "deletion_time",
     "scheduled_time",
 )
-HINT = "its multigpu files have no times, so there is nothing to replay"
+HINTS = {"scheduled_time": "its multigpu files have no times, so there is nothing to replay"}
 
 NEVER_RAN = "left out, since they were never scheduled in the trace"
 NAMES_MODELS = "models of GPUs that they name (gpu_spec) are not asked for"

@@ -91,7 +91,8 @@ def read_replay(source: TraceSource) -> Replay:
     span_s = source.span_s if source.span_s is not None else kept[-1].came_s + 1
     notes = [f"{count} row{'s' if count > 1 else ''} of the trace: {what}" for what, count in counts.items()]
     if outside:
-        notes.append(f"{outside} pods come before or after the part of the trace that is replayed")
+        come = "pod comes" if outside == 1 else "pods come"
+        notes.append(f"{outside} {come} before or after the part of the trace that is replayed")
     return Replay(source, tuple(kept), span_s, tuple(notes))
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TextIO
 
-from kerf.errors import DecodeError, InputError
+from kerf.errors import DecodeError, InputError, brief
+from kerf.manifests.schema import LABEL_VALUE
 
 _MOST = 10**12
 _INSTANT = "%Y-%m-%d %H:%M:%S"
@@ -35,6 +36,13 @@ class TraceRow:
             raise self.error(column, "a text", text)
         return text
 
+    def label(self, column: str) -> str:
+        """A text that pods can have as the value of a label; not empty."""
+        text = self.filled(column)
+        if not LABEL_VALUE.accepts(text):
+            raise self.error(column, LABEL_VALUE.expected, text)
+        return text
+
     def number(self, column: str) -> float:
         """A finite number that is not negative."""
         found = self.optional(column)
@@ -51,7 +59,9 @@ class TraceRow:
             found = float(text)
         except ValueError:
             found = math.nan
-        if not 0 <= found <= _MOST:
+        if found > _MOST:
+            raise self.error(column, f"a number of at most {_MOST}", text)
+        if not found >= 0:
             raise self.error(column, "a number from 0 on", text)
         return found
 
@@ -79,16 +89,26 @@ class Table:
         self._reader = csv.reader(file, strict=True)
         header = next(self._lines(), [])
         self.header = tuple(name.strip() for name in header)
+        self._line: int | None = 1
+        twice = [name for number, name in enumerate(self.header) if name and name in self.header[:number]]
+        if twice:
+            raise InputError(f"{path}:1: expected each column once, got {brief(twice[0])} twice")
+
+    @property
+    def place(self) -> str:
+        """Of the row that was given last, as `file:line`; the file alone once all were."""
+        return self.path if self._line is None else f"{self.path}:{self._line}"
 
     def rows(self) -> Iterator[TraceRow]:
         """Each row after the header; empty lines are passed over."""
         for fields in self._lines():
             if not fields:
                 continue
-            line = self._reader.line_num
+            line = self._line = self._reader.line_num
             if len(fields) != len(self.header):
                 raise InputError(f"{self.path}:{line}: expected {len(self.header)} fields, got {len(fields)}")
             yield TraceRow(self.path, line, dict(zip(self.header, fields, strict=True)))
+        self._line = None
 
     def _lines(self) -> Iterator[Sequence[str]]:
         try:
