@@ -225,19 +225,6 @@ def test_an_affinity_on_a_cloud_label_chooses_among_types() -> None:
     assert [("g.4", 1)] == bought(planned([a_pod(gpu=1, affinity=(more_than_one,))], [a_pool()], types))
 
 
-def test_pools_of_two_weights_cost_no_more_than_first_fit() -> None:
-    """A node of less weight that is bought in any case takes pods that would need one more of the higher weight."""
-    pods = [*some(3, "gpu", cpu=4, gpu=1), *some(2, "cpu", cpu=3)]
-    pools = [a_pool("first", weight=20, limits={"cpu": 16}), a_pool("second", weight=10)]
-    large = an_instance_type("large", cpu=16, memory="64Gi", devices=cards(1), price="2.00")
-    small = an_instance_type("small", cpu=4, memory="64Gi", devices=cards(2), price="1.90")
-    decided = planned(pods, pools, [large, small])
-
-    assert [("large", 2), ("large", 2), ("small", 1)] == bought(decided)
-    assert "first" == decided.launches[0].node_pool
-    assert per_hour(planned(pods, pools, [large, small], FIRST_FIT)) >= per_hour(decided)
-
-
 def test_nodes_by_prices_that_are_nearly_the_cheapest_cost_no_more_than_first_fit() -> None:
     """Few pods are compared also where what prices choose is within 1.5 % of the bound."""
     pods = [

@@ -24,7 +24,6 @@ from kerf.model.nodepool import BALANCED, WHEN_EMPTY, Budget, Disruption, NodePo
 from kerf.model.plan import REPLAY
 from kerf.model.pods import Owner, Pod
 from kerf.model.policies import IGNORE
-from kerf.model.promises import with_pods
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.testing.builders import NOON_S, a_market, a_pool, an_instance_type, resources
 from tests.engine.disruption.clusters import a_cluster, free_pool, may_go, on, ours
@@ -142,13 +141,18 @@ def test_a_balanced_pool_weighs_the_saving_against_the_disturbance() -> None:
     assert first(a_cluster([pool], [*full, node("big", "m5.4xlarge", 16)], [*pods, alone])) is not None
 
 
-@pytest.mark.parametrize(("planned", "rest_s"), [(1, 7_200), (2, 1_200)])
-def test_a_node_that_came_in_the_place_of_others_is_left_alone_for_a_while(planned: int, rest_s: int) -> None:
-    """For two hours with the pods it was bought for, and for twenty minutes where some of them have gone elsewhere."""
+@pytest.mark.parametrize(
+    ("bought_for", "rest_s"),
+    [({"cpu": 3, "pods": 1}, 7_200), ({"cpu": 4, "pods": 1}, 1_200), ({"cpu": 3, "pods": 2}, 1_200)],
+)
+def test_a_node_that_came_in_the_place_of_others_is_left_alone_for_a_while(
+    bought_for: dict[str, int], rest_s: int
+) -> None:
+    """For two hours with what it was bought for, and for twenty minutes where some of it has gone elsewhere."""
     made, claim = node("big", "m5.4xlarge", 16)
-    promised = with_pods({f"default/was-{number}": () for number in range(planned)})
+    requests = resources(**bought_for)
     for age_s, is_left in ((0, True), (rest_s - 1, True), (rest_s, False)):
-        new = replace(claim, annotations={REPLACES: "old", **promised}, created_s=NOON_S - age_s)
+        new = replace(claim, annotations={REPLACES: "old"}, requests=requests, created_s=NOON_S - age_s)
         held = a_cluster([free_pool()], [(made, new)], [serving("big", "a", 3)])
         assert is_left == (first(held) is None)
 

@@ -7,8 +7,7 @@ of a pod is what it costs alone on its best type. Several such searches run (all
 fullest nodes first where limits bind, Karpenter's own, and every way to part the pods where they are few) and the best
 is kept: fewest pods left, then cheapest, then fewest nodes.
 
-Pool weight comes first: pods go to the pools of the highest weight that can hold them, whatever that costs, unless
-Karpenter's own way, which opens a node in the pool of the highest weight too, costs less. Among pools
+Pool weight comes first: pods go to the pools of the highest weight that can hold them, whatever that costs. Among pools
 of one weight reservations come first: their instances are paid for, used or not.
 """
 
@@ -116,22 +115,11 @@ def _fillers(
 def _search(fillers: Sequence[Filler], offered_types: Sequence[OfferedType], ledger: Ledger, rounds: int) -> Purchase:
     pods = [len(shape) for shape in fillers[0].shapes]
     purchase = _by_tier(fillers, offered_types, pods, ledger, partial(_buy_in_tier, rounds=rounds))
-    if sum(pods) * len(offered_types) > _MOST_COMPARED:
-        return purchase
-    if any(purchase.left):
+    if any(purchase.left) and sum(pods) * len(offered_types) <= _MOST_COMPARED:
         # Counted tier by tier, a limit may have gone to pods that had another place.
         tries = _as_first_fit(fillers[-1], offered_types, pods, ledger)
         purchase = min([purchase, *tries], key=lambda p: sum(p.left))
-    if len({load.offered.pool.weight for load, _ in purchase.loads}) > 1 and not _reserves(purchase):
-        # Nodes of less weight that are bought in any case may have room for pods of which each tier knows a part.
-        tries = [found for found in _as_first_fit(fillers[0], offered_types, pods, ledger) if not _reserves(found)]
-        purchase = min([purchase, *tries], key=lambda p: p.rank)
     return purchase
-
-
-def _reserves(purchase: Purchase) -> bool:
-    """Whether a node is of a reservation: these are paid for, so prices do not compare them."""
-    return any(load.offered.reservation for load, _ in purchase.loads)
 
 
 def _without_search(

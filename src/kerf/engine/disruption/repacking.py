@@ -26,7 +26,7 @@ from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE
 from kerf.model.groups import group_of
 from kerf.model.lowerbound import NANO
 from kerf.model.nodepool import UNDERUTILIZED
-from kerf.model.promises import read
+from kerf.model.quantities import CPU, MEMORY, NOTHING, PODS
 
 _WASTED = 50
 """A node is looked at where it costs one part in so many more than its pods are worth; prices are no more exact."""
@@ -34,7 +34,7 @@ _HOUR_S = 3600
 _MOST_ALONE = 10
 """Nodes that are tried one by one where no more of them save anything together."""
 SETTLES_S, HALF_FILLED_S = 7_200.0, 1_200.0
-"""So long a node that was bought in the place of others is left alone: as it was planned, and with fewer pods."""
+"""So long a node that was bought in the place of others is left alone: filled as it was planned, and filled less."""
 _MOST_WORK, _FEWEST_TRIES = 20_000, 3
 """Nodes and pods looked at in one pass, over all tries; and so many tries on any fleet."""
 _MOST_WINDOWS = 8
@@ -63,16 +63,20 @@ def _is_settled(candidate: Candidate, world: World) -> bool:
     """Whether the node may be judged: not one that has just come in the place of others, nor one with pods of a group.
 
     Schedulers fill a new node by their own rules and not always as planned, and the same must not be tried again at
-    once. One that has all its pods is as it was wanted: only prices can speak against it so soon, and they may turn
-    again. A group moves as a whole or not at all.
+    once. One that has all it was bought for is as it was wanted: only prices can speak against it so soon, and they
+    may turn again. A group moves as a whole or not at all.
     """
     claim = candidate.claim
     age_s = world.snapshot.taken_at_s - claim.created_s
-    if not claim.replaces or age_s >= SETTLES_S:
-        rests = False
-    else:
-        rests = age_s < HALF_FILLED_S or len(candidate.pods) >= len(read(claim.annotations).pods)
-    return not rests and all(group_of(pod) is None for pod in candidate.pods)
+    if claim.replaces and age_s < SETTLES_S and (age_s < HALF_FILLED_S or _is_filled(candidate)):
+        return False
+    return all(group_of(pod) is None for pod in candidate.pods)
+
+
+def _is_filled(candidate: Candidate) -> bool:
+    """Whether the node's pods ask for what it was bought for, or more; cards, which schedulers fill, do not count."""
+    used = sum((pod.spec.requests for pod in candidate.cluster_node.pods), NOTHING)
+    return all(used.get(name, 0) >= candidate.claim.requests.get(name, 0) for name in (CPU, MEMORY, PODS))
 
 
 class _Judged:
