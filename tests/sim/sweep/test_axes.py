@@ -97,9 +97,14 @@ def test_prices_of_some_offerings_change() -> None:
         (
             "consolidateAfter: 2m",
             "consolidateAfter: soon",
-            "sweep.yaml:9:63: spec.policies[1].disruption.consolidateAfter: expected a duration such as 30s",
+            "sweep.yaml:9:82: spec.policies[1].disruption.consolidateAfter: expected a duration such as 30s",
         ),
-        ("consolidateAfter: 2m", "consolidateafter: 2m", "got <spec.disruption.consolidateafter: unknown field"),
+        (
+            "consolidateAfter: 2m",
+            "consolidateafter: 2m",
+            "sweep.yaml:9:63: spec.policies[1].disruption: expected a known field, got 'consolidateafter' (hint: is "
+            "`consolidateAfter` meant?)",
+        ),
         ("{consolidateAfter: 2m}", "WhenEmpty", "spec.policies[1].disruption: expected a mapping, got 'WhenEmpty'"),
         ("seeds: [1, 2, 3]", "seeds: [1, 2", "sweep.yaml:13:9: expected YAML, got"),
         ("copies: 2", "copys: 2", "expected a known field, got 'copys' (hint: is `copies` meant?)"),

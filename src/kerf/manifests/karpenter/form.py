@@ -144,6 +144,14 @@ _BUDGET = Record(
         "reasons": ListOf(one_of("Underutilized", "Empty", "Drifted", "Unhealthy"), 0, 50),
     }
 )
+DISRUPTION = Record(
+    {
+        "consolidateAfter": DURATION_OR_NEVER,
+        "consolidationPolicy": one_of("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"),
+        "budgets": ListOf(_BUDGET, 0, 50),
+    }
+)
+"""A NodePool's `spec.disruption`."""
 NODE_POOL = object_of(
     Record(
         {
@@ -154,13 +162,7 @@ NODE_POOL = object_of(
                 },
                 ("spec",),
             ),
-            "disruption": Record(
-                {
-                    "consolidateAfter": DURATION_OR_NEVER,
-                    "consolidationPolicy": one_of("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"),
-                    "budgets": ListOf(_BUDGET, 0, 50),
-                }
-            ),
+            "disruption": DISRUPTION,
             "limits": _QUANTITIES,
             "weight": _weight(100),
             "replicas": whole(0, 2**31 - 1),

@@ -1,8 +1,6 @@
 """Reading a Sweep: the scenario that all runs share, and the axes along which they differ."""
 
-import json
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,10 +10,9 @@ from typing import Any
 
 from kerf.config import settings_of, settings_table
 from kerf.errors import ConfigError, DecodeError, DecodeErrors
-from kerf.manifests.decode import decode
-from kerf.manifests.decoded import Decoded
 from kerf.manifests.documents import Document
-from kerf.manifests.read import parse, read_documents
+from kerf.manifests.karpenter.form import DISRUPTION
+from kerf.manifests.read import read_documents
 from kerf.manifests.schema import (
     ANYTHING,
     DURATION,
@@ -37,17 +34,16 @@ from kerf.sim.course.scenario import Scenario, read_scenario, source_of
 from kerf.sim.course.scenario_form import API_VERSION, TRACE
 from kerf.sim.objects import Json
 from kerf.sim.sweep.bundle import Bundle, bundled, code_digest, files_of
-from kerf.sim.sweep.cells import SweepCell, is_priced, settings_texts, with_disruption
+from kerf.sim.sweep.cells import SweepCell, is_priced, settings_texts
 from kerf.sim.traces.replay import read_replay
 
 KIND = "Sweep"
-_POOL = "pool"
 _MOST_SEEDS = 10_000
 _FACTOR = Scalar(
     "a number above 0 and at most 1000, such as 0.9",
     lambda value: isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1000,
 )
-_POLICY = Record({"name": NAME, "settings": MapOf(ANYTHING), "disruption": ANYTHING}, ("name",))
+_POLICY = Record({"name": NAME, "settings": MapOf(ANYTHING), "disruption": DISRUPTION}, ("name",))
 _PRICE = Record(
     {"name": NAME, "factor": _FACTOR, "instanceType": FILLED, "capacityType": one_of("spot", "on-demand", "reserved")},
     ("name",),
@@ -82,15 +78,6 @@ class Sweep(Large):
     cells: tuple[SweepCell, ...]
 
 
-def _decoded(pool: Json) -> Decoded:
-    return decode(parse(json.dumps(pool), _POOL))
-
-
-def _said(warning: str) -> str:
-    """Without its place, as the object has no file of its own."""
-    return re.sub(rf"^{_POOL}:[0-9]+:[0-9]+: ", "", warning)
-
-
 def read_sweep(path: str) -> Sweep:
     """The sweep in a file, with the files that it and its scenario name; every one is read once, and so checked.
 
@@ -118,7 +105,7 @@ class _Reading:
         spec = raw["spec"]
         path = os.path.join(self._directory, spec["scenario"])
         scenario = read_scenario(path)
-        self._check_against(scenario, spec)
+        self._check_prices(scenario, spec)
         traces: list[Json | None] = list(spec.get("traces") or ()) or [None]
         for trace in traces:
             if trace is not None:
@@ -161,12 +148,8 @@ class _Reading:
             self._check_policy(policy, ("spec", "policies", number))
         self._raise()
 
-    def _check_against(self, scenario: Scenario, spec: Json) -> None:
-        """What the scenario alone can say: whether its pools take a disruption, and whether a price is of anything."""
-        pools = [each for each in scenario.objects if each["kind"] == "NodePool"]
-        for number, policy in enumerate(spec.get("policies") or ()):
-            for pool in pools if policy.get("disruption") else ():
-                self._check_disruption(pool, policy["disruption"], ("spec", "policies", number, "disruption"))
+    def _check_prices(self, scenario: Scenario, spec: Json) -> None:
+        """What the catalogue alone can say: whether a price is of anything."""
         offerings = [(kind.name, each.capacity_type) for kind in scenario.market.types for each in kind.offerings]
         for number, price in enumerate(spec.get("prices") or ()):
             stated = " ".join(str(price[name]) for name in ("instanceType", "capacityType") if price.get(name))
@@ -175,21 +158,6 @@ class _Reading:
             elif stated and not any(starmap(partial(is_priced, price), offerings)):
                 self._error(("spec", "prices", number), "offerings that the catalogue has", f"<none of {stated}>")
         self._raise()
-
-    def _check_disruption(self, pool: Json, disruption: Any, path: Path) -> None:
-        try:
-            known = {_said(each) for each in _decoded(pool).warnings}
-            said = [_said(each) for each in _decoded(with_disruption(pool, disruption)).warnings]
-        except DecodeErrors as errors:
-            for each in errors.errors:
-                if isinstance(each, DecodeError):
-                    field = path_text(path) + each.path.removeprefix("spec.disruption")
-                    place = self._document.place(path)
-                    self._errors.append(DecodeError(field, each.expected, each.got, place=place, hint=each.hint))
-            return
-        for text in said:
-            if text not in known:
-                self._error(path, "what spec.disruption of a NodePool may have", f"<{text}>")
 
     def _check_names(self, axis: str, values: Sequence[Json]) -> None:
         seen: set[str] = set()

@@ -86,7 +86,7 @@ def _scenario(cell: SweepCell, folder: str) -> Scenario:
     known = settings_of(given)
     settings = replace(scenario.settings, **{name: getattr(known, name) for name in given})
     disruption = cell.policy.get("disruption")
-    objects = tuple(with_disruption(each, disruption) for each in scenario.objects)
+    objects = tuple(_with_disruption(each, disruption) for each in scenario.objects)
     return replace(
         scenario,
         seed=cell.seed,
@@ -103,8 +103,7 @@ def settings_texts(policy: Json) -> dict[str, str]:
     return {fields[key]: str(value) for key, value in (policy.get("settings") or {}).items()}
 
 
-def with_disruption(obj: Json, disruption: Json | None) -> Json:
-    """The object, a NodePool with `disruption` laid over its own; None changes nothing."""
+def _with_disruption(obj: Json, disruption: Json | None) -> Json:
     if obj["kind"] != "NodePool" or not disruption:
         return obj
     changed: Json = merged(obj, {"spec": {"disruption": disruption}})
