@@ -241,6 +241,28 @@ def test_a_node_on_which_a_waiting_pod_has_its_place_stays(cluster: Cluster) -> 
     assert ["node is nominated for a pending pod"] == cluster.said("DisruptionBlocked")
 
 
+def test_budgets_that_hold_a_node_are_an_event_of_its_pool(cluster: Cluster) -> None:
+    """DisruptionBlocked in Karpenter's words, with the budget of several that does it and when it ends."""
+    hours = {"nodes": "0", "schedule": "0 0 * * *", "duration": "23h"}
+    start(cluster, idle=[1], budgets=[{"nodes": "100%"}, hours])
+    cluster.at(30)
+
+    assert [] == going(cluster)
+    assert [
+        "No allowed disruptions for disruption reason Empty due to blocking budget: budgets[1] "
+        '{nodes: "0", schedule: "0 0 * * *", duration: 23h}, until 2026-01-05T23:00:00Z'
+    ] == sorted(set(cluster.said("DisruptionBlocked")))
+
+
+def test_a_budget_for_nothing_that_would_go_is_no_news(cluster: Cluster) -> None:
+    """The pool has no node that would go for its reason."""
+    start(cluster, idle=[1], budgets=[{"nodes": "0", "reasons": ["Drifted", "Underutilized"]}])
+    cluster.at(30)
+
+    assert ["gpu-1"] == going(cluster)
+    assert [] == cluster.said("DisruptionBlocked")
+
+
 def test_a_pool_that_keeps_what_is_in_use_is_not_planned_for_at_each_change(cluster: Cluster) -> None:
     """While no quiet node of it is empty no method could ask for one, and pods come and go; what keeps is said once a
     minute all the same."""

@@ -19,7 +19,7 @@ from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import Ports, Result
 from kerf.engine.decide import decide
 from kerf.engine.disruption.asked import Asked, Repacks
-from kerf.engine.disruption.budgets import Census
+from kerf.engine.disruption.budgets import Census, holding
 from kerf.engine.disruption.candidates import Candidate, candidates
 from kerf.engine.disruption.causes import Blocked
 from kerf.engine.disruption.command import Command
@@ -28,7 +28,7 @@ from kerf.engine.disruption.first import first_command
 from kerf.engine.disruption.obstacles import unprotected
 from kerf.engine.disruption.repair import too_many
 from kerf.engine.explain.causes import cause_text
-from kerf.engine.explain.disruption import explained, obstacle_text
+from kerf.engine.explain.disruption import blocking_budget_text, explained, obstacle_text
 from kerf.engine.leaving import moves
 from kerf.engine.supply.warmstart import WarmStart
 from kerf.engine.world import World
@@ -199,6 +199,7 @@ class DisruptionController:
         found, blocked = candidates(snapshot)
         self._tell(blocked)
         _measure(found, snapshot)
+        self._tell_of_budgets(found, snapshot)
         policies = self._ports.cloud.repair_policies if self._settings.node_repair != "Off" else ()
         monitored = frozenset((policy.condition, policy.status) for policy in policies)
         for each in too_many(snapshot, monitored):
@@ -238,6 +239,18 @@ class DisruptionController:
             text = obstacle_text(each.cause)
             self._ports.recorder.record(events.disruption_blocked("Node", each.node, text))
 
+    def _tell_of_budgets(self, found: Sequence[Candidate], snapshot: ClusterSnapshot) -> None:
+        """Each pool with nodes that would go for a reason and that its budgets hold, as Karpenter does."""
+        pools = {each.pool.name: each.pool for each in found}
+        waiting = {(each.pool.name, reason) for each in found for reason in _reasons(each)}
+        for name, reason in sorted(waiting):
+            if reason == REASON_UNHEALTHY and self._settings.node_repair == IGNORE_BUDGETS:
+                continue
+            held = holding(snapshot, pools[name], reason)
+            if held is not None:
+                text = blocking_budget_text(held, reason)
+                self._ports.recorder.record(events.disruption_blocked("NodePool", name, text))
+
 
 def _opens_s(snapshot: ClusterSnapshot) -> float:
     """When the next schedule lets budgets open that let no node of their pool go now; infinite where none does."""
@@ -248,6 +261,16 @@ def _opens_s(snapshot: ClusterSnapshot) -> float:
         for reason in (EMPTY, UNDERUTILIZED, REASON_DRIFTED, REASON_UNHEALTHY)
     )
     return min((each for each in times if each is not None and each > snapshot.taken_at_s), default=float("inf"))
+
+
+def _reasons(candidate: Candidate) -> Iterable[str]:
+    """The reasons for which the node may go."""
+    if candidate.is_quiet and (not candidate.pods or candidate.pool.disruption.policy != WHEN_EMPTY):
+        yield UNDERUTILIZED if candidate.pods else EMPTY
+    if candidate.drift:
+        yield REASON_DRIFTED
+    if candidate.unhealthy:
+        yield REASON_UNHEALTHY
 
 
 def _measure(found: Sequence[Candidate], snapshot: ClusterSnapshot) -> None:

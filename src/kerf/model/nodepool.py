@@ -32,13 +32,15 @@ WHEN_EMPTY, WHEN_EMPTY_OR_UNDERUTILIZED, BALANCED = "WhenEmpty", "WhenEmptyOrUnd
 class Budget:
     """How many nodes may be disrupted at once; `nodes` is a number or a percentage, `reasons` empty means all.
 
-    `schedule` is cron in UTC and stands together with `duration_s`.
+    `schedule` is cron in UTC, in numbers, and stands together with `duration_s`; `stated_schedule` is it as a person
+    wrote it.
     """
 
     nodes: str = "10%"
     reasons: tuple[str, ...] = ()
     schedule: str | None = None
     duration_s: int | None = None
+    stated_schedule: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from kerf.engine.disruption.causes import (
+    HeldBudget,
+    InvalidSchedule,
     Keeping,
     MinNodes,
     NodePoolBudget,
@@ -59,8 +61,9 @@ def test_the_first_rule_that_keeps_a_node_is_reported() -> None:
     pod = on("a", "web", cpu=1)
 
     assert OnlyWhenEmpty(1, POOL) == alone(free_pool(policy=WHEN_EMPTY), pod)
-    assert NodePoolBudget(POOL, Name(UNDERUTILIZED)) == alone(pool_with(Budget("0")), pod)
-    assert NodePoolBudget(POOL, Name(EMPTY)) == alone(pool_with(Budget("0")))
+    none = (HeldBudget(None, Quoted("0"), (), Quoted(""), 0),)
+    assert NodePoolBudget(POOL, Name(UNDERUTILIZED), budgets=none) == alone(pool_with(Budget("0")), pod)
+    assert NodePoolBudget(POOL, Name(EMPTY), budgets=none) == alone(pool_with(Budget("0")))
     assert NothingElseHasRoom(1) == alone(free_pool(), pod)
     assert OthersFirst(is_empty=True) == alone(free_pool())
 
@@ -74,10 +77,49 @@ def test_a_closed_budget_says_until_when() -> None:
     text = "the disruption budgets of NodePool pool let no further node go for the reason"
 
     assert [
-        f"{text} Empty before 2026-01-05T17:00:00Z",
-        f"{text} Underutilized while 1 node of it goes or is not ready",
-        f"{text} Empty at any time",
+        f'{text} Empty before 2026-01-05T17:00:00Z: {{nodes: "0", schedule: "0 9 * * *", duration: 8h}}',
+        f'{text} Underutilized while 1 node of it goes or is not ready: {{nodes: "1"}}',
+        f'{text} Empty at any time: {{nodes: "0"}}',
     ] == [keeping_text(each) for each in found]
+
+
+NIGHT = Budget("0", schedule="0 9 * * 1,2,3,4,5", duration_s=8 * 3600, stated_schedule="0 9 * * mon-fri")
+NIGHT_TEXT = '{nodes: "0", schedule: "0 9 * * mon-fri", duration: 8h}'
+EVENING = Budget("0%", (EMPTY,), "0 16 * * *", 4 * 3600)
+
+
+@pytest.mark.parametrize(
+    ("budgets", "said"),
+    [
+        ([Budget("50%"), NIGHT], f"before 2026-01-05T17:00:00Z: budgets[1] {NIGHT_TEXT}"),
+        (
+            [EVENING, NIGHT],
+            f"before 2026-01-05T20:00:00Z: budgets[1] {NIGHT_TEXT}, "
+            'budgets[0] {nodes: "0%", reasons: [Empty], schedule: "0 16 * * *", duration: 4h}',
+        ),
+        ([NIGHT, Budget("0", (EMPTY,))], 'at any time: budgets[1] {nodes: "0", reasons: [Empty]}'),
+        ([NIGHT, Budget("0", (UNDERUTILIZED,))], f"before 2026-01-05T17:00:00Z: budgets[0] {NIGHT_TEXT}"),
+        ([Budget("50%"), Budget("1")], 'while 1 node of it goes or is not ready: budgets[0] {nodes: "50%"}'),
+        ([Budget("2"), Budget("1")], 'while 1 node of it goes or is not ready: budgets[1] {nodes: "1"}'),
+    ],
+    ids=["of two", "one after the other", "one for ever", "of another reason", "used up", "used up by the least"],
+)
+def test_of_several_budgets_that_which_holds_is_named(budgets: list[Budget], said: str) -> None:
+    """By its place in the pool and as a person wrote it; of those that hold in turn, each."""
+    nodes = [ours("a"), ours("b", deleted_s=NOON_S)]
+    found = why(a_cluster([pool_with(*budgets)], nodes))
+
+    assert f"the disruption budgets of NodePool pool let no further node go for the reason Empty {said}" == (
+        keeping_text(found)
+    )
+
+
+def test_a_schedule_that_is_never_due_is_named() -> None:
+    """The pool then lets no node go, whatever its other budgets say."""
+    pool = replace(pool_with(Budget("0")), invalid_schedule="budgets[1].schedule: expected cron, got '0 0 31 2 *'")
+
+    assert InvalidSchedule(POOL, Quoted(pool.invalid_schedule)) == alone(pool)
+    assert f"NodePool pool lets no node go: {pool.invalid_schedule}" == keeping_text(alone(pool))
 
 
 def test_a_node_that_a_pod_comes_to_stays() -> None:
@@ -160,7 +202,7 @@ PROTECTED = 'stays: pod default/x has "karpenter.sh/do-not-disrupt" annotation'
             [broken("a")],
             [HELD],
             f"{BAD} the disruption budgets of NodePool pool let no further node go for the reason Unhealthy "
-            "at any time",
+            'at any time: {nodes: "0"}',
         ),
         (
             free_pool(),

@@ -12,7 +12,7 @@ from kerf.engine.disruption.causes import Alternative, Lacks, NoAlternative
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.repacking import nearest, propose
 from kerf.engine.disruption.substitution import Substitutes
-from kerf.engine.explain.disruption import explained
+from kerf.engine.explain.disruption import alternative_text, explained
 from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.causes import Name
@@ -282,6 +282,30 @@ def test_the_nearest_alternative_says_what_it_lacks() -> None:
     assert Alternative(1, ((Name("m5.xlarge"), 1),), 192_000, 192_000, Lacks.SAVING) == other(small)
     gone = a_cluster([free_pool()], [node("a", "m5.xlarge", 4)], [serving("a", "p", 3, selector={"disk": "gone"})])
     assert NoAlternative(1) == other(gone)
+
+
+def test_the_nearest_alternative_names_nodes_that_have_room() -> None:
+    """A pod of a node that goes comes first to an empty node; without it, the pod of the full one would fit there."""
+    nodes = [node("full", "m5.2xlarge", 8), node("empty", "m5.2xlarge", 8), node("kept", "m5.2xlarge", 8)]
+    pods = [serving("full", "p", 7), serving("kept", "q", 4), serving("gone", "z", 2)]
+    held = a_cluster([free_pool()], [*nodes, node("gone", "m5.2xlarge", 8, deleted_s=NOON_S)], pods)
+    found = nearest(World(held, LARGE), next(each for each in may_go(held) if each.node.name == "full"))
+
+    assert Alternative(1, (), 0, 384_000, Lacks.ROOM, (Name("empty"),)) == found
+    assert alternative_text(found, "USD") == (
+        "room on node empty for 0.00 instead of 0.384 USD/h; pods that wait come first there, or a preference of its "
+        "pods does not hold there"
+    )
+
+
+def test_an_alternative_may_be_a_node_to_buy_beside_room_that_is_there() -> None:
+    """Both are named."""
+    nodes = [node("big", "m5.4xlarge", 16), node("small", "m5.2xlarge", 8)]
+    pods = [*(serving("big", f"p-{number}", 3) for number in range(4)), serving("small", "q", 4)]
+    found = other(a_cluster([free_pool()], nodes, pods))
+
+    assert isinstance(found, Alternative)
+    assert (((Name("m5.2xlarge"), 1), (Name("m5.xlarge"), 1)), (Name("small"),)) == (found.types, found.nodes)
 
 
 JUST_CAME = [on("big", f"new-{number}", cpu="100m", created_s=NOON_S) for number in range(2)]

@@ -121,7 +121,8 @@ def _alternative(node: ClusterNode, answers: PodAnswers) -> Json | None:
         return None
     types = {str(name): number for name, number in found.types} if isinstance(found, Alternative) else {}
     price = price_number(found.price_micro) if isinstance(found, Alternative) else None
-    return {"instanceTypes": types, "perHour": price, "why": alternative_text(found, currency)}
+    nodes = list(found.nodes) if isinstance(found, Alternative) else []
+    return {"instanceTypes": types, "nodes": nodes, "perHour": price, "why": alternative_text(found, currency)}
 
 
 def _budgets(node: ClusterNode, read: ReadInput) -> dict[str, int | None]:

@@ -9,8 +9,10 @@ from kerf.cli.inputs.input import ReadInput
 from kerf.cli.plan.json import Json
 from kerf.cli.render import counted, table
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.disruption.budgets import Census
+from kerf.engine.disruption.budgets import Census, holding
+from kerf.engine.disruption.causes import NodePoolBudget
 from kerf.engine.explain.causes import cause_text
+from kerf.engine.explain.disruption import budgets_text
 from kerf.engine.supply.offered import OfferedType, pool_problem
 from kerf.engine.supply.pricing import present_price
 from kerf.model.constraints import INSTANCE_TYPE
@@ -93,9 +95,20 @@ class _Pool:
 
     def opens_text(self, reason: str) -> str:
         """From when closed budgets let a node go, where a schedule says so; empty for others."""
-        census, now_s = Census.of(self.read.snapshot), self.read.snapshot.taken_at_s
-        opens_s = None if self.may_go[reason] != 0 else census.opens_s(self.pool, reason)
-        return "" if opens_s is None or opens_s == now_s else f" before {instant_text(opens_s)}"
+        held = holding(self.read.snapshot, self.pool, reason)
+        if not isinstance(held, NodePoolBudget) or held.opens_s is None:
+            return ""
+        return f" before {instant_text(held.opens_s)}"
+
+    def held_lines(self) -> Iterator[str]:
+        """Which budgets let none of its nodes go now, a line a reason."""
+        if self.pool.invalid_schedule:
+            yield f"lets no node go: {self.pool.invalid_schedule}"
+            return
+        for reason in self.may_go:
+            held = holding(self.read.snapshot, self.pool, reason)
+            if isinstance(held, NodePoolBudget):
+                yield f"0 when {reason} by its disruption budgets: {budgets_text(held)}"
 
 
 def explain_pool(pool: NodePool, read: ReadInput, plan: Plan) -> Explanation:
@@ -160,6 +173,7 @@ def _lines(asked: _Pool) -> Iterator[str]:
     elif pool.bounds.min_nodes:
         yield f"  keeps {counted(pool.bounds.min_nodes, 'node')}, empty or not"
     yield f"  weight {pool.weight}; {_disruption(asked)}"
+    yield from (f"  {line}" for line in asked.held_lines())
     for launch in asked.plan.launches:
         if launch.node_pool == pool.name and launch.replaces:
             yield f"  {launch.name} {launch.why}"

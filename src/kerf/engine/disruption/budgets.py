@@ -4,9 +4,12 @@ import datetime
 import math
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from cronsim import CronSim
 
+from kerf.engine.disruption.causes import HeldBudget, InvalidSchedule, NodePoolBudget
+from kerf.model.causes import Name, Quoted
 from kerf.model.nodepool import UNHEALTHY, Budget, NodePool
 from kerf.model.snapshot import ClusterSnapshot
 
@@ -22,6 +25,18 @@ _MACROS = {
 
 _CENSUS = "census"
 _MOST_TIMES = 100
+
+
+class Hold(NamedTuple):
+    """What lets no node of a pool go for a reason.
+
+    `budgets` are the positions, in the order of its spec, of those of its budgets that let none go, one after the other
+    until `opens_s`; or of the one that allows the fewest, where nodes that go already use it up. None where no schedule
+    ends that.
+    """
+
+    budgets: tuple[int, ...]
+    opens_s: float | None
 
 
 class Census:
@@ -62,10 +77,13 @@ class Census:
         The least of the active budgets, percentages of all counted nodes rounded up, less those of them that go or are
         not ready; and no more than the pool's floor (`kerf.dev/min-nodes`) leaves.
         """
+        bounds = (self.allowed_by_budgets(pool, reason), self.spare(pool))
+        return min((each for each in bounds if each is not None), default=None)
+
+    def allowed_by_budgets(self, pool: NodePool, reason: str) -> int | None:
+        """The same without the pool's floor."""
         counts = self._counts(pool, reason)
-        by_budgets = [max(0, min(counts) - self.going(pool, reason))] if counts else []
-        spare = self.spare(pool)
-        return min([*by_budgets, *([] if spare is None else [spare])], default=None)
+        return max(0, min(counts) - self.going(pool, reason)) if counts else None
 
     def going(self, pool: NodePool, reason: str) -> int:
         """How many of its nodes count against its budgets already: they go, or are not ready."""
@@ -78,24 +96,39 @@ class Census:
         That is now where only nodes that go already stand in the way. None where no schedule ends that, or none of the
         next hundred times.
         """
-        at_s = self._now_s
+        return self.hold(pool, reason).opens_s
+
+    def hold(self, pool: NodePool, reason: str) -> Hold:
+        """Which budgets of a pool let none of its nodes go now, and until when, as `opens_s` says."""
+        at_s, total = self._now_s, self._counted[pool.name]
+        held = list[int]()
         for _ in range(_MOST_TIMES):
-            closed = (budget for budget in _for(pool, reason) if _of(budget, self._counted[pool.name]) == 0)
-            end_s = max((end for budget in closed if (end := _ends_s(budget, at_s)) is not None), default=at_s)
-            if end_s == at_s:
-                return at_s
+            closed = ((index, budget) for index, budget in _for(pool, reason) if _of(budget, total) == 0)
+            ends = ((end_s, -index) for index, budget in closed if (end_s := _ends_s(budget, at_s)) is not None)
+            end_s, last = max(ends, default=(at_s, 0))
             if end_s == math.inf:
-                return None
+                return Hold((-last,), None)
+            if end_s == at_s:
+                return Hold(tuple(dict.fromkeys(held)) or self._tightest(pool, reason), at_s)
+            held.append(-last)
             at_s = end_s
-        return None
+        return Hold(tuple(dict.fromkeys(held)), None)
+
+    def _tightest(self, pool: NodePool, reason: str) -> tuple[int, ...]:
+        """The position of the first active budget that allows the fewest nodes; empty where none is active."""
+        total = self._counted[pool.name]
+        active = [(_of(budget, total), index) for index, budget in self._active(pool, reason)]
+        return (min(active)[1],) if active else ()
 
     def lets_go(self, pool: NodePool, reason: str) -> bool:
         """Whether the active budgets let any node of the pool go for a reason, now or once others have gone."""
         return min(self._counts(pool, reason), default=1) > 0
 
     def _counts(self, pool: NodePool, reason: str) -> list[int]:
-        active = (budget for budget in _for(pool, reason) if _ends_s(budget, self._now_s) is not None)
-        return [_of(budget, self._counted[pool.name]) for budget in active]
+        return [_of(budget, self._counted[pool.name]) for _, budget in self._active(pool, reason)]
+
+    def _active(self, pool: NodePool, reason: str) -> Iterator[tuple[int, Budget]]:
+        return (each for each in _for(pool, reason) if _ends_s(each[1], self._now_s) is not None)
 
     def spare(self, pool: NodePool) -> int | None:
         """How many nodes the pool has beyond its floor; None where it states none.
@@ -109,14 +142,37 @@ class Census:
         return max(0, self._staying[pool.name] - pool.bounds.min_nodes)
 
 
+def holding(snapshot: ClusterSnapshot, pool: NodePool, reason: str) -> InvalidSchedule | NodePoolBudget | None:
+    """Whether budgets let no further node of the pool go for a reason: which, and until when; its floor aside."""
+    census, name = Census.of(snapshot), Name(pool.name)
+    if census.allowed_by_budgets(pool, reason) != 0:
+        return None
+    if pool.invalid_schedule:
+        return InvalidSchedule(name, Quoted(pool.invalid_schedule))
+    hold, stated = census.hold(pool, reason), pool.disruption.budgets
+    budgets = tuple(_held(None if len(stated) == 1 else index, stated[index]) for index in hold.budgets)
+    if hold.opens_s == snapshot.taken_at_s:
+        return NodePoolBudget(name, Name(reason), going=census.going(pool, reason), budgets=budgets)
+    return NodePoolBudget(name, Name(reason), hold.opens_s, budgets=budgets)
+
+
+def _held(index: int | None, budget: Budget) -> HeldBudget:
+    schedule = "" if budget.schedule is None else budget.stated_schedule or budget.schedule
+    return HeldBudget(
+        index, Quoted(budget.nodes), tuple(map(Name, budget.reasons)), Quoted(schedule), budget.duration_s or 0
+    )
+
+
 def _of(budget: Budget, total: int) -> int:
     if budget.nodes.endswith("%"):
         return -(-total * int(budget.nodes[:-1]) // 100)
     return int(budget.nodes)
 
 
-def _for(pool: NodePool, reason: str) -> Iterator[Budget]:
-    return (budget for budget in pool.disruption.budgets if not budget.reasons or reason in budget.reasons)
+def _for(pool: NodePool, reason: str) -> Iterator[tuple[int, Budget]]:
+    """The budgets that count for the reason, each with its position in the spec."""
+    stated = enumerate(pool.disruption.budgets)
+    return ((index, budget) for index, budget in stated if not budget.reasons or reason in budget.reasons)
 
 
 def _ends_s(budget: Budget, now_s: float) -> float | None:

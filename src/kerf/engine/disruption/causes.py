@@ -198,17 +198,40 @@ class MinNodes(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class InvalidSchedule(Cause):
+    """A budget of the pool has a schedule that cannot be followed, or is never due, so none of its nodes goes."""
+
+    pool: Name
+    mistake: Quoted
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBudget:
+    """A budget of a pool that lets no node go; `index` is its place among those of its pool, None where it is alone.
+
+    `schedule` is as a person wrote it, empty for one that counts at all hours.
+    """
+
+    index: int | None
+    nodes: Quoted
+    reasons: tuple[Name, ...]
+    schedule: Quoted
+    duration_s: int
+
+
+@dataclass(frozen=True, slots=True)
 class NodePoolBudget(Cause):
     """The pool's disruption budgets allow no further node to go for the reason.
 
     `opens_s` is when they let one go, None where no schedule says so; `going` nodes of it go already or are not ready,
-    0 where these do not stand in the way.
+    0 where these do not stand in the way. `budgets` are those that hold it, one after the other.
     """
 
     pool: Name
     reason: Name
     opens_s: float | None = None
     going: int = 0
+    budgets: tuple[HeldBudget, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +289,9 @@ class Due(Cause):
     pods is all that it waits for."""
 
     why: Broken | Drifts
-    holds: Obstacle | TooMuchBroken | NodePoolBudget | MinNodes | UnreadableFloor | NoneInItsPlace | None
+    holds: (
+        Obstacle | TooMuchBroken | InvalidSchedule | NodePoolBudget | MinNodes | UnreadableFloor | NoneInItsPlace | None
+    )
 
 
 Keeping = (
@@ -288,6 +313,7 @@ Keeping = (
     | OnlyWhenEmpty
     | UnreadableFloor
     | MinNodes
+    | InvalidSchedule
     | NodePoolBudget
     | NothingElseHasRoom
     | PriceUnknown
@@ -307,19 +333,21 @@ class Lacks(StrEnum):
     WORTH = "worth"
     BALANCE = "balance"
     MARGIN = "margin"
+    ROOM = "room"
     NOTHING = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
 class Alternative(Cause):
     """What could be bought for a node's pods: so many of each type, what they cost an hour, the node now, and what
-    stands against it. Without types the pods fit on nodes that are there or on their way."""
+    stands against it. `nodes` are those that are there and have room for some of its pods: for all, without types."""
 
     pods: int
     types: tuple[tuple[Name, int], ...]
     price_micro: int
     now_micro: int
     lacks: Lacks
+    nodes: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

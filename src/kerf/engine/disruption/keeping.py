@@ -6,7 +6,7 @@ from functools import cached_property
 from kerf.engine.buy.floors import Floors
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.disruption.balanced import Balance
-from kerf.engine.disruption.budgets import Allowance, Census
+from kerf.engine.disruption.budgets import Allowance, Census, holding
 from kerf.engine.disruption.candidates import Candidate, candidate_of, moving
 from kerf.engine.disruption.causes import (
     Alternative,
@@ -19,6 +19,7 @@ from kerf.engine.disruption.causes import (
     Going,
     GroupStays,
     HoldsBuffer,
+    InvalidSchedule,
     Keeping,
     Leaving,
     MinNodes,
@@ -165,19 +166,16 @@ class Fates:
             return OnlyWhenEmpty(pods, Name(pool.name))
         return self._of_budgets(pool, UNDERUTILIZED if pods else EMPTY)
 
-    def _of_budgets(self, pool: NodePool, reason: str) -> UnreadableFloor | MinNodes | NodePoolBudget | None:
+    def _of_budgets(
+        self, pool: NodePool, reason: str
+    ) -> UnreadableFloor | MinNodes | InvalidSchedule | NodePoolBudget | None:
         """Whether the pool's floor or its budgets keep a node that would go for the reason."""
         name = Name(pool.name)
         if pool.bounds.invalid_floor:
             return UnreadableFloor(name, Quoted(pool.stated_annotations.get(MIN_NODES, "")))
         if self._census.spare(pool) == 0:
             return MinNodes(name, pool.bounds.min_nodes)
-        if self._census.allowed(pool, reason) != 0:
-            return None
-        opens_s = self._census.opens_s(pool, reason)
-        if opens_s == self._snapshot.taken_at_s:
-            return NodePoolBudget(name, Name(reason), going=self._census.going(pool, reason))
-        return NodePoolBudget(name, Name(reason), opens_s)
+        return holding(self._snapshot, pool, reason)
 
     def _of_pods(self, node: ClusterNode) -> Keeping:
         """What its pods and its price say, where all else lets it go."""

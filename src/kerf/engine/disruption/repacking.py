@@ -206,7 +206,14 @@ def nearest(world: World, candidate: Candidate) -> Alternative | NoAlternative:
         return NoAlternative(pods)
     types = Counter(launch.offering.instance_type for launch in found.launches)
     named = tuple((Name(name), number) for name, number in sorted(types.items()))
-    return Alternative(pods, named, found.after_micro, found.before_micro, _lacks(world, substitutes, candidate, found))
+    bought = {launch.name for launch in found.launches}
+    places = {place.node for places in found.places.values() for place in places}
+    lacks = _lacks(world, substitutes, candidate, found)
+    if lacks is Lacks.NOTHING and not found.launches:
+        # It is asked of a node whose pods fit on no other: there is room for them where something else is first.
+        lacks = Lacks.ROOM
+    there = tuple(map(Name, sorted(places - bought)))
+    return Alternative(pods, named, found.after_micro, found.before_micro, lacks, there)
 
 
 def _lacks(world: World, substitutes: Substitutes, candidate: Candidate, found: Substitution) -> Lacks:

@@ -17,7 +17,9 @@ from kerf.engine.disruption.causes import (
     Going,
     GroupStays,
     HasExpired,
+    HeldBudget,
     HoldsBuffer,
+    InvalidSchedule,
     Keeping,
     Lacks,
     Leaving,
@@ -56,6 +58,7 @@ from kerf.engine.disruption.causes import (
 from kerf.engine.disruption.command import Command
 from kerf.engine.explain.causes import cause_text, counted, some, words
 from kerf.engine.explain.launches import why_launched
+from kerf.errors import MOST_SHOWN, cut
 from kerf.model.bounds import MIN_NODES, bounds_of
 from kerf.model.instancetypes import price_text
 from kerf.model.nodeclaim import DO_NOT_DISRUPT, GPUS_HEALTHY
@@ -147,14 +150,16 @@ def keeping_text(cause: Keeping) -> str:
             return _hold_text(cause)
         case OfStaticPool(pool, replicas):
             return f"NodePool {pool} is static: it keeps {counted(replicas, 'node')}, in use or not (spec.replicas)"
-        case NeverConsolidated() | NotQuietYet() | OnlyWhenEmpty() | UnreadableFloor() | MinNodes() | NodePoolBudget():
+        case NeverConsolidated() | NotQuietYet() | OnlyWhenEmpty() | UnreadableFloor() | MinNodes():
+            return _setting_text(cause)
+        case InvalidSchedule() | NodePoolBudget():
             return _setting_text(cause)
         case _:
             return obstacle_text(cause)
 
 
 def _hold_text(
-    cause: Obstacle | TooMuchBroken | NodePoolBudget | MinNodes | UnreadableFloor | NoneInItsPlace,
+    cause: Obstacle | TooMuchBroken | InvalidSchedule | NodePoolBudget | MinNodes | UnreadableFloor | NoneInItsPlace,
 ) -> str:
     """What keeps a node that is to go."""
     match cause:
@@ -163,7 +168,7 @@ def _hold_text(
         case NoneInItsPlace(pool, obstacle):
             why = cause_text(obstacle)
             return f"NodePool {pool} is static and can have no other node in its place before it goes: {why}"
-        case NodePoolBudget() | MinNodes() | UnreadableFloor():
+        case InvalidSchedule() | NodePoolBudget() | MinNodes() | UnreadableFloor():
             return _setting_text(cause)
         case _:
             return obstacle_text(cause)
@@ -179,7 +184,13 @@ def _due_text(why: Broken | Drifts) -> str:
 
 
 def _setting_text(
-    cause: NeverConsolidated | NotQuietYet | OnlyWhenEmpty | UnreadableFloor | MinNodes | NodePoolBudget,
+    cause: NeverConsolidated
+    | NotQuietYet
+    | OnlyWhenEmpty
+    | UnreadableFloor
+    | MinNodes
+    | InvalidSchedule
+    | NodePoolBudget,
 ) -> str:
     """Which setting of its pool keeps a node."""
     match cause:
@@ -196,6 +207,8 @@ def _setting_text(
             return f"NodePool {pool} lets no node go: {bounds_of({MIN_NODES: stated}).invalid_floor}"
         case MinNodes(pool, nodes):
             return f"NodePool {pool} keeps {nodes} nodes, empty or not ({MIN_NODES})"
+        case InvalidSchedule(pool, mistake):
+            return f"NodePool {pool} lets no node go: {mistake}"
         case NodePoolBudget(pool, reason, opens_s, going):
             if opens_s is not None:
                 until = f"before {instant_text(opens_s)}"
@@ -203,9 +216,34 @@ def _setting_text(
                 until = f"while {counted(going, 'node')} of it {'goes or is' if going == 1 else 'go or are'} not ready"
             else:
                 until = "at any time"
-            return f"the disruption budgets of NodePool {pool} let no further node go for the reason {reason} {until}"
+            text = f"the disruption budgets of NodePool {pool} let no further node go for the reason {reason} {until}"
+            return f"{text}: {budgets_text(cause)}" if cause.budgets else text
         case _:
             assert_never(cause)
+
+
+def budgets_text(cause: NodePoolBudget) -> str:
+    """The budgets that let no node go, as their pool states them: `budgets[1] {nodes: "0", reasons: [Empty]}`."""
+    return some([_budget_text(each) for each in cause.budgets])
+
+
+def _budget_text(budget: HeldBudget) -> str:
+    which, stated = "" if budget.index is None else f"budgets[{budget.index}] ", [f'nodes: "{budget.nodes}"']
+    if budget.reasons:
+        stated.append(f"reasons: [{', '.join(budget.reasons)}]")
+    if budget.schedule:
+        schedule = cut(budget.schedule, MOST_SHOWN)
+        stated += [f'schedule: "{schedule}"', f"duration: {duration_text(budget.duration_s)}"]
+    return f"{which}{{{', '.join(stated)}}}"
+
+
+def blocking_budget_text(cause: InvalidSchedule | NodePoolBudget, reason: str) -> str:
+    """The same as an event of the pool says it: Karpenter's words, then which budget, and until when."""
+    text = f"No allowed disruptions for disruption reason {reason} due to blocking budget"
+    if isinstance(cause, InvalidSchedule):
+        return f"{text}: {cause.mistake}"
+    until = "" if cause.opens_s is None else f", until {instant_text(cause.opens_s)}"
+    return f"{text}: {budgets_text(cause)}{until}"
 
 
 _LACKS = {
@@ -216,6 +254,7 @@ _LACKS = {
     Lacks.WORTH: "the move would throw away more work than it saves while the pods may be expected to run",
     Lacks.BALANCE: "by consolidationPolicy Balanced the move disturbs more than it saves",
     Lacks.MARGIN: "what it saves is too little to act on",
+    Lacks.ROOM: "pods that wait come first there, or a preference of its pods does not hold there",
     Lacks.NOTHING: "the next look at the whole fleet may take it",
 }
 
@@ -225,10 +264,13 @@ def alternative_text(cause: Alternative | NoAlternative, currency: str) -> str:
     match cause:
         case NoAlternative(pods):
             return f"none: nothing that could be bought takes {'its pod' if pods == 1 else f'its {pods} pods'}"
-        case Alternative(_, types, price_micro, now_micro, lacks):
-            named = " and ".join(f"{number} x {name}" for name, number in types) or "nodes that are on their way"
+        case Alternative(_, types, price_micro, now_micro, lacks, nodes):
+            named = [f"{number} x {name}" for name, number in types]
+            named += [f"room on {'node' if len(nodes) == 1 else 'nodes'} {some(nodes)}"] if nodes else []
+            if not named:
+                return "none: Kerf makes no plan for its pods before they are made again"
             prices = f"{price_text(price_micro)} instead of {price_text(now_micro)} {currency}/h"
-            return f"{named} for {prices}; {_LACKS[lacks]}"
+            return f"{' and '.join(named)} for {prices}; {_LACKS[lacks]}"
         case _:
             assert_never(cause)
 

@@ -5,6 +5,7 @@ from kerf.lint.context import Held, LintContext
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.subject import WORKLOADS, Subject
+from kerf.manifests.rules import schedule_of
 from kerf.manifests.schema import Path
 from kerf.model.eviction import value_problem
 from kerf.model.nodepool import NodePool
@@ -80,6 +81,24 @@ def nodes_never_go(subject: Subject, context: LintContext) -> Notes:
             message = f"budget {budget.nodes} at all hours: an empty node of this pool never goes"
             hint = "schedule and duration say when nothing may go"
             yield Note(("spec", "disruption", "budgets", index, "nodes"), message, hint)
+
+
+@rule("KL078", "schedule-never-due", Severity.WARNING, ("NodePool",))
+def schedule_never_due(subject: Subject, context: LintContext) -> Notes:
+    """A disruption budget in the cluster has a schedule that is never due, or that cannot be read.
+
+    A server accepts any text of five fields: `0 0 31 2 *` is the 31st of February. Then no budget of the pool can be
+    worked out, so no node of it is disrupted: nodes that are empty, too expensive or out of date stay until they
+    expire. KL001 reports the same in a manifest.
+    """
+    del context
+    if not isinstance(subject.value, NodePool) or not subject.value.invalid_schedule:
+        return
+    for path, budget in subject.items("spec", "disruption", "budgets"):
+        stated = budget.get("schedule")
+        if isinstance(stated, str) and schedule_of(stated) is None:
+            message = f"schedule {brief(stated)} is never due or cannot be read: no node of this pool is disrupted"
+            yield Note((*path, "schedule"), message, "five fields of cron in UTC, such as 0 9 * * mon-fri")
 
 
 @rule("KL048", "gpu-nodes-go-at-once", Severity.INFO, ("NodePool",))

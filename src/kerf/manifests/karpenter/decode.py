@@ -112,6 +112,7 @@ def _budget(raw: dict[str, Any]) -> Budget:
         reasons=tuple(raw.get("reasons") or ()),
         schedule=None if schedule is None else schedule_of(schedule),
         duration_s=None if duration is None else duration_s(duration),
+        stated_schedule=" ".join((schedule or "").split()),
     )
 
 
