@@ -7,10 +7,11 @@ import pytest
 
 from kerf.controllers.nodeclaim.lifecycle import Lifecycle
 from kerf.controllers.runtime import Controller
+from kerf.model.instancetypes import OfferingKey
 from kerf.model.nodeclaim import LAUNCHED, REGISTERED
 from tests.controllers.cluster import Cluster, pod, pool
 from tests.controllers.test_disruption import MAY_GO, going, start
-from tests.sim.world import budget
+from tests.sim.world import START_S, budget
 
 HOUR, DAY = 3600, 86_400
 FORWARD, BACK = (HOUR, DAY), (-HOUR, -DAY)
@@ -127,3 +128,44 @@ def test_a_node_that_starts_has_its_time(cluster: Cluster, reached: Sequence[str
     assert not cluster.claim().is_deleting
     cluster.at(after_s + 60 + ahead_s)
     assert [] == cluster.names("NodeClaim")
+
+
+G5 = OfferingKey("g5.xlarge", "us-east-1a", "on-demand")
+
+
+def withheld(cluster: Cluster) -> tuple[int, int]:
+    """How many offerings are left out, and how many types."""
+    held = cluster.at(cluster.now_s, cluster.book.withheld)
+    return len(held.sold_out), len(held.back_offs)
+
+
+def refuse(cluster: Cluster) -> None:
+    """The offering is sold out, and a node of its type does not register."""
+    cluster.book.mark_sold_out({G5: "insufficient capacity"})
+    cluster.book.back_off("gpu", "g5.xlarge", "it never registered")
+
+
+@pytest.mark.parametrize("by_s", [*FORWARD, *BACK])
+def test_what_the_cloud_refused_rests_as_long_as_it_was_to(cluster: Cluster, by_s: int) -> None:
+    """Three minutes for an offering that is sold out, five for a type that failed."""
+    cluster.at(0, lambda: refuse(cluster))
+    ahead_s = set_by(cluster, 60, by_s)
+
+    found = [(cluster.at(after_s + ahead_s), withheld(cluster))[1] for after_s in (179, 181, 299, 301)]
+    assert [(1, 1), (0, 1), (0, 1), (0, 0)] == found
+
+
+@pytest.mark.parametrize("by_s", [*FORWARD, *BACK])
+def test_a_refusal_right_after_the_clock_was_set_doubles_the_rest(cluster: Cluster, by_s: int) -> None:
+    """The one before is not forgotten, and it counts as over only once it is; the times shown are the clock's."""
+    cluster.at(0, lambda: refuse(cluster))
+    ahead_s = set_by(cluster, 60, by_s)
+    cluster.at(61 + ahead_s, lambda: refuse(cluster))
+    held = cluster.at(cluster.now_s, cluster.book.withheld)
+    assert [180.0 + ahead_s] == [each.until_s - START_S for each in held.sold_out]
+    assert [300.0 + ahead_s] == [each.until_s - START_S for each in held.back_offs]
+
+    cluster.at(301 + ahead_s, lambda: refuse(cluster))
+    held = cluster.at(cluster.now_s, cluster.book.withheld)
+    assert [301.0 + 360 + ahead_s] == [each.until_s - START_S for each in held.sold_out]
+    assert [301.0 + 600 + ahead_s] == [each.until_s - START_S for each in held.back_offs]

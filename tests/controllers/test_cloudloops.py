@@ -177,7 +177,7 @@ def test_what_a_loop_says_is_sold_out_rests(cluster: Cluster, queue: _Queue) -> 
     queue.says.append(News(sold_out={G5: "interrupted"}))
     _start(cluster)
 
-    (held,) = cluster.book.withheld().sold_out
+    (held,) = cluster.at(cluster.now_s, cluster.book.withheld).sold_out
     assert (G5, "interrupted") == (held.offering, held.reason)
 
 

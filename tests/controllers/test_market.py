@@ -1,15 +1,16 @@
 """What the controllers remember of a market, and for how long."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from kerf.clouds.fake import FakeCloud
 from kerf.model.instancetypes import InstanceType, OfferingKey
-from kerf.model.market import Market
+from kerf.model.market import Market, Withheld
 from kerf.model.nodepool import NodePool
 from kerf.model.quantities import MEMORY, Resources
 from tests.clouds.market import MARKET
@@ -24,6 +25,17 @@ def market(cluster: Cluster) -> Market:
     return cluster.done(cluster.book.market(cluster.read()))
 
 
+def now(cluster: Cluster, act: Callable[[], object]) -> Any:
+    """What that answers on the loop."""
+    return cluster.at(cluster.now_s, act)
+
+
+def withheld(cluster: Cluster) -> Withheld:
+    """What is left alone just now."""
+    held: Withheld = now(cluster, cluster.book.withheld)
+    return held
+
+
 def sold_out_until(cluster: Cluster) -> list[float]:
     """When each sold-out offering is tried again, in seconds since the start."""
     return [held.until_s - START_S for held in market(cluster).sold_out]
@@ -34,7 +46,7 @@ def test_a_sold_out_offering_rests_three_minutes_doubling_to_thirty(cluster: Clu
     rests = []
     for _ in range(6):
         began = cluster.now_s
-        cluster.book.mark_sold_out({G5: "insufficient capacity"})
+        now(cluster, lambda: cluster.book.mark_sold_out({G5: "insufficient capacity"}))
         (until_s,) = sold_out_until(cluster)
         rests.append((until_s - began) / 60)
         cluster.at(until_s)
@@ -45,9 +57,9 @@ def test_a_sold_out_offering_rests_three_minutes_doubling_to_thirty(cluster: Clu
 
 def test_a_refusal_while_it_rests_changes_nothing(cluster: Cluster) -> None:
     """Five launches that fail together are one refusal."""
-    cluster.book.mark_sold_out({G5: "insufficient capacity"})
+    now(cluster, lambda: cluster.book.mark_sold_out({G5: "insufficient capacity"}))
     cluster.at(100)
-    cluster.book.mark_sold_out({G5: "insufficient capacity"})
+    now(cluster, lambda: cluster.book.mark_sold_out({G5: "insufficient capacity"}))
 
     assert [180] == sold_out_until(cluster)
 
@@ -55,19 +67,19 @@ def test_a_refusal_while_it_rests_changes_nothing(cluster: Cluster) -> None:
 @pytest.mark.parametrize(("after_s", "rest_s"), [(180 + 1799, 360), (180 + 1800, 180)])
 def test_a_refusal_long_after_the_last_starts_over(cluster: Cluster, after_s: float, rest_s: float) -> None:
     """Half an hour without a refusal forgets the earlier ones."""
-    cluster.book.mark_sold_out({G5: "insufficient capacity"})
+    now(cluster, lambda: cluster.book.mark_sold_out({G5: "insufficient capacity"}))
     cluster.at(after_s)
-    cluster.book.mark_sold_out({G5: "insufficient capacity"})
+    now(cluster, lambda: cluster.book.mark_sold_out({G5: "insufficient capacity"}))
 
     assert [after_s + rest_s] == sold_out_until(cluster)
 
 
 def test_a_type_backs_off_in_its_pool_only(cluster: Cluster) -> None:
     """5 minutes, doubling to 30, for each pool and type by itself."""
-    cluster.book.back_off("gpu", "g5.xlarge", "it never registered")
+    now(cluster, lambda: cluster.book.back_off("gpu", "g5.xlarge", "it never registered"))
     cluster.at(300)
-    cluster.book.back_off("gpu", "g5.xlarge", "it never registered")
-    cluster.book.back_off("other", "g5.xlarge", "it lacks a card")
+    now(cluster, lambda: cluster.book.back_off("gpu", "g5.xlarge", "it never registered"))
+    now(cluster, lambda: cluster.book.back_off("other", "g5.xlarge", "it lacks a card"))
 
     held = [(b.node_pool, b.until_s - START_S, b.said) for b in market(cluster).back_offs]
     assert [("gpu", 900, "it never registered"), ("other", 600, "it lacks a card")] == held
@@ -79,7 +91,7 @@ def test_an_unchanged_market_is_the_same_object(cluster: Cluster) -> None:
     seen = [market(cluster), market(cluster)]
     cluster.cloud.set_price(9_000_000, "g5.xlarge")
     seen += [market(cluster), market(cluster)]
-    cluster.book.mark_sold_out({G5: "insufficient capacity"})
+    now(cluster, lambda: cluster.book.mark_sold_out({G5: "insufficient capacity"}))
     seen += [market(cluster), market(cluster)]
     cluster.at(180)
     seen += [market(cluster)]
@@ -106,7 +118,7 @@ def test_what_cards_registered_is_read_from_the_pool(
 
 def failed_and_rested(cluster: Cluster) -> None:
     """A type has failed in the pool, and its back-off is over."""
-    cluster.book.back_off("gpu", "g5.xlarge", "it never registered")
+    now(cluster, lambda: cluster.book.back_off("gpu", "g5.xlarge", "it never registered"))
     cluster.at(cluster.now_s + 301)
 
 
@@ -123,18 +135,18 @@ def test_after_a_failure_one_node_of_a_type_is_launched_at_a_time(cluster: Clust
 def test_a_dump_gets_what_the_last_decision_left_alone(cluster: Cluster) -> None:
     """A type that may be launched one at a time, then the one that is on its way; nothing of it is lost in a replay."""
     failed_and_rested(cluster)
-    assert frozenset() == cluster.book.withheld().probed
-    assert {("gpu", "g5.xlarge")} == market(cluster).probed == cluster.book.withheld().probed
+    assert frozenset() == withheld(cluster).probed
+    assert {("gpu", "g5.xlarge")} == market(cluster).probed == withheld(cluster).probed
 
     cluster.claimed(reached=())
-    assert market(cluster).back_offs == cluster.book.withheld().back_offs
-    assert [True] == [each.is_tried for each in cluster.book.withheld().back_offs]
+    assert market(cluster).back_offs == withheld(cluster).back_offs
+    assert [True] == [each.is_tried for each in withheld(cluster).back_offs]
 
 
 def test_a_node_that_comes_up_ends_what_failed_before(cluster: Cluster) -> None:
     """Its type is launched as any other again."""
     failed_and_rested(cluster)
-    cluster.book.succeeded("gpu", "g5.xlarge")
+    now(cluster, lambda: cluster.book.succeeded("gpu", "g5.xlarge"))
 
     assert (frozenset(), ()) == (market(cluster).probed, market(cluster).back_offs)
 

@@ -10,10 +10,30 @@ from typing import NamedTuple
 
 from kerf.ports import Clock
 
+_SET_S = 1.0
+"""A clock that is kept right is moved by less, again and again."""
+
 
 def passed_s() -> float:
     """Seconds since some moment in the past, by a clock that is never set. Only on a running loop."""
     return asyncio.get_running_loop().time()
+
+
+class ClockSet:
+    """By how much the clock was set since it was asked last; for times that are kept as the clock shows them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ahead_s: float | None = None
+
+    def by_s(self) -> float:
+        """Seconds, forward or back, from one on; 0 at the first question. Less is left until it has added up."""
+        ahead_s = self._clock.now_s() - passed_s()
+        by_s = 0.0 if self._ahead_s is None else ahead_s - self._ahead_s
+        if self._ahead_s is not None and abs(by_s) < _SET_S:
+            return 0.0
+        self._ahead_s = ahead_s
+        return by_s
 
 
 class _Began(NamedTuple):

@@ -1,7 +1,8 @@
 """The market as the controllers see it: what the cloud offers, less what it refused lately.
 
 What is remembered here (sold-out offerings, types that failed) only saves tries: a restart forgets it and finds out
-again. What must survive a restart, the memory that cards really registered, is an annotation on the NodePool.
+again. What must survive a restart, the memory that cards really registered, is an annotation on the NodePool. When the
+clock is set, what is remembered moves with it: everything rests as long as it was to.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import TypeVar
 
 from kerf.cloudprovider import CloudProvider
 from kerf.config import Settings
+from kerf.controllers.elapsed import ClockSet
 from kerf.engine.supply.caps import excess
 from kerf.engine.world import World
 from kerf.model.causes import Quoted
@@ -38,7 +40,7 @@ class _Refusal:
 
 @dataclass
 class MarketBook:
-    """Builds a Market for every plan."""
+    """Builds a Market for every plan. Only on a running loop."""
 
     cloud: CloudProvider
     clock: Clock
@@ -48,9 +50,21 @@ class MarketBook:
     _crossings: dict[tuple[str, str], _Refusal] = field(default_factory=dict)
     _over_cap: frozenset[tuple[str, str]] = frozenset()
     _last: Market | None = None
+    _clock_set: ClockSet = field(init=False)
     _offers: Mapping[NodeClassRef, Sequence[InstanceType]] = field(default_factory=dict)
     _types: tuple[InstanceType, ...] = ()
     _own_types: Mapping[NodeClassRef, tuple[InstanceType, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._clock_set = ClockSet(self.clock)
+
+    def _now_s(self) -> float:
+        """The clock's time, once what is remembered follows a clock that was set."""
+        by_s = self._clock_set.by_s()
+        if by_s:
+            for held in (*self._sold_out.values(), *self._back_offs.values(), *self._crossings.values()):
+                held.until_s, held.at_s = held.until_s + by_s, held.at_s + by_s
+        return self.clock.now_s()
 
     def mark_sold_out(self, reasons: Mapping[OfferingKey, str]) -> None:
         """Leave offerings out for a while, each for its reason: 3 minutes at first, doubling to 30."""
@@ -73,7 +87,7 @@ class MarketBook:
     def _refuse(
         self, held: dict[_Key, _Refusal], key: _Key, said: str, limits: tuple[float, float], forgotten_s: float = 0
     ) -> None:
-        now, (first, most) = self.clock.now_s(), limits
+        now, (first, most) = self._now_s(), limits
         before = held.get(key)
         if before is not None and before.until_s > now:
             return
@@ -84,7 +98,7 @@ class MarketBook:
 
     def withheld(self) -> Withheld:
         """What is left alone just now; of types that are tried again, what the last market knew."""
-        now, last = self.clock.now_s(), self._last
+        now, last = self._now_s(), self._last
         tried = () if last is None else (each for each in last.back_offs if each.is_tried)
         probed = frozenset[tuple[str, str]]() if last is None else last.probed
         return self._withheld(now, tuple(tried), probed).at(now)
@@ -98,7 +112,7 @@ class MarketBook:
 
     def _on_trial(self, snapshot: ClusterSnapshot) -> tuple[frozenset[tuple[str, str]], tuple[BackOff, ...]]:
         """Types that may be launched one at a time, and those of which that one is on its way, so no other may."""
-        now = self.clock.now_s()
+        now = self._now_s()
         failed = {
             key: held for key, held in self._back_offs.items() if held.until_s <= now < held.until_s + _FORGOTTEN_S
         }
@@ -118,7 +132,7 @@ class MarketBook:
 
     def pauses(self) -> tuple[BackOff, ...]:
         """Until when no node is replaced for its price, by pool and type."""
-        return _active(self._crossings, self.clock.now_s())
+        return _active(self._crossings, self._now_s())
 
     def _note_prices(self, world: World) -> None:
         """Count how often the price of a type has risen above a cap of its pool; from the second time on it pauses.
@@ -139,7 +153,7 @@ class MarketBook:
         self._over_cap = frozenset(over_cap)
 
     def _cross(self, key: tuple[str, str], limits: tuple[float, float]) -> None:
-        now, before = self.clock.now_s(), self._crossings.get(key)
+        now, before = self._now_s(), self._crossings.get(key)
         if before is None or now >= before.at_s + _FORGOTTEN_S:
             self._crossings[key] = _Refusal(0, now, at_s=now)
             return
@@ -149,7 +163,7 @@ class MarketBook:
     async def market(self, snapshot: ClusterSnapshot) -> Market:
         """What can be bought now, for all pools. Raises CloudError."""
         probed, tried = self._on_trial(snapshot)
-        withheld = self._withheld(self.clock.now_s(), tried, probed)
+        withheld = self._withheld(self._now_s(), tried, probed)
         offers: dict[NodeClassRef, Sequence[InstanceType]] = {}
         for pool in snapshot.node_pools:
             offers.setdefault(pool.node_class, await self.cloud.instance_types(pool))

@@ -313,7 +313,7 @@ def test_where_no_node_comes_the_claim_says_where_to_look(cluster: Cluster) -> N
 
     cluster.at(16 * MINUTE)
     assert [f"its node never registered with the cluster{look}"] == cluster.said("RegisteredTimedOut")
-    (held,) = cluster.book.withheld().back_offs
+    (held,) = cluster.at(cluster.now_s, cluster.book.withheld).back_offs
     assert "its node never registered with the cluster" == held.said
 
 

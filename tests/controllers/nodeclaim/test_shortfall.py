@@ -130,7 +130,7 @@ def test_a_restart_after_the_decision_goes_on_with_it(cluster: Cluster) -> None:
 
 def test_a_kept_node_does_not_end_the_back_off_of_its_type(cluster: Cluster) -> None:
     """It has come up, and not as promised."""
-    cluster.book.back_off("gpu", "g5.12xlarge", "3 of 4 GPUs registered")
+    cluster.at(cluster.now_s, lambda: cluster.book.back_off("gpu", "g5.12xlarge", "3 of 4 GPUs registered"))
     joined(cluster, annotations={REGISTERED_LESS: SAID})
     start(cluster)
 
