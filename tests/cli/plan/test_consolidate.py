@@ -1,8 +1,11 @@
 """`kerf plan --consolidate`: the steps in which nodes would go."""
 
+import re
+
 from kerf.cli.plan.consolidation import steps_lines, steps_object
 from kerf.engine.study.steps import steps
 from kerf.engine.world import World
+from kerf.model.nodeclaim import DO_NOT_DISRUPT
 from tests.cli.program import files, kerf
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours
 
@@ -57,6 +60,21 @@ def test_old_nodes_go_and_their_pods_are_said_to_move() -> None:
     assert [] == step["podsWithoutPlace"]
     assert "note: 3 nodes are as old as expireAfter and go at once" in plan.stdout
     assert "expireAfter 720h is over" in kerf("explain", "node/kept", *late).stdout
+
+
+def test_nodes_that_stay_for_causes_of_one_kind_are_one_row() -> None:
+    """Forty nodes, each with a pod of its own that may not be evicted; JSON says it of each."""
+    names = [f"n-{number:02}" for number in range(40)]
+    pods = [on(name, f"p-{name}", cpu=1, annotations={DO_NOT_DISRUPT: "true"}) for name in names]
+    world = World(a_cluster([free_pool()], [ours(name) for name in names], pods), MARKET)
+
+    (row,) = [line for line in steps_lines((), world, None) if line.startswith("n-")]
+    named = "default/p-n-00, default/p-n-01, default/p-n-02 and 37 more"
+    said = f'pods have "{DO_NOT_DISRUPT}" annotation: {named}'
+    assert ["n-00, n-01, n-02 and 37 more", "40", said] == re.split(" {2,}", row)
+    staying = steps_object((), world, None)["staying"]
+    assert names == [each["node"] for each in staying]
+    assert 'pod default/p-n-39 has "karpenter.sh/do-not-disrupt" annotation' == staying[39]["why"]
 
 
 def test_what_costs_as_little_as_it_can_is_said_to() -> None:

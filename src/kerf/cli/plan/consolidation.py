@@ -1,21 +1,24 @@
 """`kerf plan --consolidate`: the steps in which nodes would go, what each saves and moves, and the fleet's bound."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, percent_text, some, table
-from kerf.cli.stages import prospect
 from kerf.engine.disruption.candidates import moving
+from kerf.engine.disruption.causes import Ending, Keeping
 from kerf.engine.disruption.ending import endings
 from kerf.engine.disruption.keeping import Fates
 from kerf.engine.disruption.repacking import SETTLES_S
+from kerf.engine.explain.alike import alike_text, kind_of
 from kerf.engine.explain.causes import cause_text
-from kerf.engine.explain.disruption import explained
+from kerf.engine.explain.disruption import explained, going_text, keeping_text
 from kerf.engine.study.steps import MOST_STEPS, ConsolidationStep
 from kerf.engine.supply.pricing import cluster_price
 from kerf.engine.world import World
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.plan import Cost, Plan
+from kerf.model.snapshot import ClusterNode
 from kerf.model.times import duration_text, instant_text
 
 _MOST_NODES = 3
@@ -34,7 +37,7 @@ def steps_object(found: Sequence[ConsolidationStep], world: World, bound_micro: 
         "podsMoved": sum(step.moved for step in found),
         "steps": [_object(step) for step in found],
         "expiring": [{"node": node, "at": instant_text(at_s)} for node, at_s in _expiring(found, world)],
-        "staying": [{"node": node, "why": why} for node, why in _staying(found, world).items()],
+        "staying": [{"node": each.node, "why": each.text} for each in _staying(found, world)],
         "notes": list(_notes(found, world)),
     }
 
@@ -78,26 +81,58 @@ def _prices(found: Sequence[ConsolidationStep], world: World) -> tuple[int, int]
     return present, present
 
 
-def _staying(found: Sequence[ConsolidationStep], world: World) -> dict[str, str]:
-    """By name why each node that is there now stays once all steps are done.
+@dataclass(frozen=True)
+class _Stays:
+    """Why a node stays: `cause`, None where it is about to go and `why` says so; so many pods `come` to it meanwhile.
 
-    Pods that come to it meanwhile are counted beside it: a reader knows those that are there now.
+    These are counted beside the others: a reader knows those that are there now.
     """
+
+    node: str
+    cause: Keeping | None
+    why: str
+    come: int = 0
+
+    @property
+    def text(self) -> str:
+        return self.why + _come(self.come, "it")
+
+    @property
+    def kind(self) -> Hashable:
+        return self.why if self.cause is None else kind_of(self.cause)
+
+
+def _staying(found: Sequence[ConsolidationStep], world: World) -> list[_Stays]:
+    """Why each node that is there now stays once all steps are done."""
     after = found[-1].after if found else world
     fates = Fates(after, Plan("", Cost(world.market.currency, 0, 0)))
     now = {node.name: len(moving(node)) for node in world.snapshot.nodes}
     left = (node for node in after.snapshot.nodes if node.name in now and node.node is not None)
     ends = endings(world.snapshot)
-    return {
-        node.name: f"{cause_text(ends[node.name])}: it goes once pods that may not be evicted have ended"
-        if node.name in ends
-        else prospect(node, fates).why + _come(len(moving(node)) - now[node.name])
-        for node in left
-    }
+    return [_stays(node, fates, ends.get(node.name), len(moving(node)) - now[node.name]) for node in left]
 
 
-def _come(pods: int) -> str:
-    return f" ({counted(pods, 'pod')} {'comes' if pods == 1 else 'come'} to it in the steps)" if pods > 0 else ""
+def _stays(node: ClusterNode, fates: Fates, end: Ending | None, come: int) -> _Stays:
+    if end is not None:
+        return _Stays(node.name, None, f"{cause_text(end)}: it goes once pods that may not be evicted have ended")
+    going = fates.going(node)
+    if going is not None:
+        return _Stays(node.name, None, going_text(going), come)
+    cause = fates.keeping(node)
+    return _Stays(node.name, cause, keeping_text(cause), come)
+
+
+def _come(pods: int, where: str) -> str:
+    return f" ({counted(pods, 'pod')} {'comes' if pods == 1 else 'come'} to {where} in the steps)" if pods > 0 else ""
+
+
+def _together(stay: Sequence[_Stays]) -> str:
+    """Why nodes stay for causes of one kind."""
+    if len(stay) == 1:
+        return stay[0].text
+    causes = [each.cause for each in stay if each.cause is not None]
+    why = alike_text(causes) if causes else stay[0].why
+    return why + _come(sum(max(0, each.come) for each in stay), "them")
 
 
 def _expiring(found: Sequence[ConsolidationStep], world: World) -> list[tuple[str, float]]:
@@ -157,12 +192,15 @@ def steps_lines(found: Sequence[ConsolidationStep], world: World, bound_micro: i
     else:
         yield "no node would go"
     yield from (f"note: {note}" for note in _notes(found, world))
-    by_why: dict[str, list[str]] = {}
-    for node, why in _staying(found, world).items():
-        by_why.setdefault(why, []).append(node)
-    if by_why:
+    alike: dict[Hashable, list[_Stays]] = {}
+    for each in _staying(found, world):
+        alike.setdefault(each.kind, []).append(each)
+    if alike:
         yield ""
-        rows = ((some(nodes, _MOST_NODES), str(len(nodes)), why) for why, nodes in by_why.items())
+        rows = (
+            (some([each.node for each in stay], _MOST_NODES), str(len(stay)), _together(stay))
+            for stay in alike.values()
+        )
         yield from table(("STAYING", "NODES", "WHY"), rows)
 
 

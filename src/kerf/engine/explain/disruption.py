@@ -145,7 +145,7 @@ def keeping_text(cause: Keeping) -> str:
                 if holds is None
                 else f"and stays: {_hold_text(holds)}"
             )
-            return f"{_due_text(why)}, {end}"
+            return f"{due_text(why)}, {end}"
         case TooMuchBroken() | NoneInItsPlace():
             return _hold_text(cause)
         case OfStaticPool(pool, replicas):
@@ -174,7 +174,7 @@ def _hold_text(
             return obstacle_text(cause)
 
 
-def _due_text(why: Broken | Drifts) -> str:
+def due_text(why: Broken | Drifts) -> str:
     """Why a node is to go, as a clause of its own."""
     if isinstance(why, Drifts):
         return drift_text(why.reason)
@@ -324,7 +324,7 @@ def removal_text(deletion: Deletion, currency: str) -> str:
             who = f"{what}{of_nodes} {verb}{'s' if pods <= 1 else ''}"
             return f"{who} {where}, saves {price_text(saved_micro)} {currency}/h"
         case Broken() | Drifts():
-            return _due_text(deletion.cause)
+            return due_text(deletion.cause)
     return cause_text(deletion.cause)
 
 
