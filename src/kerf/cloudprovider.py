@@ -106,17 +106,40 @@ class InterruptionKind(StrEnum):
         """Whether the instance stays: Kerf posts an event and does nothing."""
         return self is InterruptionKind.REBALANCE
 
+    @property
+    def counted_as(self) -> str:
+        """Karpenter's word for it in metrics (its AWS provider, "Metrics", 2026-11)."""
+        return _COUNTED_AS[self]
+
+
+_COUNTED_AS = {
+    InterruptionKind.SPOT: "spot_interrupted",
+    InterruptionKind.RESERVATION: "capacity_reservation_interrupted",
+    InterruptionKind.STOPPING: "instance_stopped",
+    InterruptionKind.TERMINATING: "instance_terminated",
+    InterruptionKind.UNHEALTHY: "instance_status",
+    InterruptionKind.SCHEDULED: "scheduled_change",
+    InterruptionKind.REBALANCE: "rebalance_recommendation",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Interruption:
     """The cloud ends an instance: why, and when at the latest; `deadline_s` is None where it does not say.
 
-    Kerf orders the replacement and drains the node before the deadline.
+    Kerf orders the replacement and drains the node before the deadline. `word` is Karpenter's for it in metrics, where
+    it has another than that of the kind.
     """
 
     kind: InterruptionKind
     deadline_s: float | None = None
     detail: str = ""
+    word: str = ""
+
+    @property
+    def counted_as(self) -> str:
+        """Karpenter's word for it in metrics."""
+        return self.word or self.kind.counted_as
 
 
 @dataclass(frozen=True)

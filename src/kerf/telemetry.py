@@ -33,7 +33,7 @@ CLAIMS_DISRUPTED = Counter(
 KARPENTER_DISRUPTED = Counter(
     "karpenter_nodeclaims_disrupted",
     "The same, by Karpenter's name",
-    ["reason", "nodepool", "capacity_type"],
+    ["reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"],
     registry=REGISTRY,
 )
 DISRUPTION_DECISIONS = Counter(
@@ -121,6 +121,17 @@ CLOUD_SECONDS = Histogram(
 )
 INTERRUPTION_MESSAGES = Counter(
     "kerf_interruption_messages", "Messages of the interruption queue by kind", ["kind"], registry=REGISTRY
+)
+KARPENTER_RECEIVED = Counter(
+    "karpenter_interruption_received_messages",
+    "Messages of the interruption queue by Karpenter's word for what they announce",
+    ["message_type"],
+    registry=REGISTRY,
+)
+KARPENTER_DELETED = Counter(
+    "karpenter_interruption_deleted_messages",
+    "Messages that were deleted from the interruption queue",
+    registry=REGISTRY,
 )
 WATCH_SILENT_SECONDS = Gauge(
     "kerf_watch_silent_seconds",

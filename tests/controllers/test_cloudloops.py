@@ -88,7 +88,13 @@ def test_an_interruption_ends_its_claim_within_the_turn(cluster: Cluster, queue:
     """The claim is being deleted before the next turn begins, which deletes the message."""
     held = cluster.running()
     queue.says.append(News({held.provider_id: Interruption(InterruptionKind.SPOT, cluster.clock.now_s() + 120)}))
-    counted = {"reason": "spot_interrupted", "nodepool": "gpu", "capacity_type": held.labels.get(CAPACITY_TYPE, "")}
+    counted = {
+        "reason": "spot_interrupted",
+        "nodepool": "gpu",
+        "capacity_type": held.labels.get(CAPACITY_TYPE, ""),
+        "consolidation_policy": "",
+        "termination_mode": "graceful",
+    }
     before = REGISTRY.get_sample_value("karpenter_nodeclaims_disrupted_total", counted) or 0
     _start(cluster)
 

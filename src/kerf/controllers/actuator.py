@@ -13,12 +13,12 @@ from typing import Protocol
 
 from kerf.controllers.conditions import complaint
 from kerf.controllers.deciding import Buyers
+from kerf.controllers.disrupted import count_disrupted, snake_case
 from kerf.controllers.gates import Gates
 from kerf.controllers.latest import LatestPlan
 from kerf.engine.decision import Decision
 from kerf.engine.explain.launches import why_launched, why_relabelled
 from kerf.model import events
-from kerf.model.constraints import CAPACITY_TYPE
 from kerf.model.nodeclaim import (
     DISRUPTED_TAINT,
     DISRUPTION_REASON,
@@ -45,7 +45,7 @@ from kerf.model.snapshot import ClusterSnapshot, Upserted
 from kerf.model.times import instant_text
 from kerf.ports import AlreadyExists, Clock, Conflict, KubeWriter, NotFound, Recorder
 from kerf.state import ClusterState
-from kerf.telemetry import CLAIMS_CREATED, CLAIMS_DISRUPTED, DISRUPTION_FAILURES, KARPENTER_DISRUPTED
+from kerf.telemetry import CLAIMS_CREATED, DISRUPTION_FAILURES
 
 
 class Acts(Protocol):
@@ -244,9 +244,7 @@ class Actuator:
             return
         self._state.note(replace(claim, deleted_s=self._clock.now_s()))
         why = reason.reason if reason is not None else ""
-        CLAIMS_DISRUPTED.labels(claim.node_pool, why).inc()
-        capacity_type = claim.labels.get(CAPACITY_TYPE, "")
-        KARPENTER_DISRUPTED.labels(why.lower(), claim.node_pool, capacity_type).inc()
+        count_disrupted(claim, why, snake_case(why), self._state.pool(claim.node_pool))
 
     async def release(self, node: Node) -> None:
         """Open a node again that an earlier life tainted and did not come to delete."""

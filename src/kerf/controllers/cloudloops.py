@@ -4,22 +4,20 @@ An interruption gives two minutes at most, so its claim goes at once: its pods a
 What a turn says is acted on before the next one begins, because a provider deletes its messages then.
 """
 
-import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from kerf.cloudprovider import Interruption, Loop
+from kerf.controllers.disrupted import count_disrupted
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import Ports, Result
 from kerf.errors import ApiError, KerfError
 from kerf.model import events
-from kerf.model.constraints import CAPACITY_TYPE
 from kerf.model.nodeclaim import DISRUPTION_REASON, TRUE, Condition, NodeClaim
 from kerf.model.snapshot import Event, Synced, Watched
 from kerf.ports import NotFound
 from kerf.state import ClusterState
-from kerf.telemetry import CLAIMS_DISRUPTED, KARPENTER_DISRUPTED
 
 _MOST_TRIES = 5
 """Half a minute of back-off. A claim that cannot be ended then must not keep off the notices of others."""
@@ -99,6 +97,4 @@ async def interrupt(ports: Ports, claim: NodeClaim, interruption: Interruption) 
         await ports.writer.delete_node_claim(claim)
     except NotFound:
         return
-    CLAIMS_DISRUPTED.labels(claim.node_pool, interruption.kind).inc()
-    kind = re.sub("(?<=[a-z])(?=[A-Z])", "_", interruption.kind).lower()
-    KARPENTER_DISRUPTED.labels(kind, claim.node_pool, claim.labels.get(CAPACITY_TYPE, "")).inc()
+    count_disrupted(claim, interruption.kind, interruption.counted_as)

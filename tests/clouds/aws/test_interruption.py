@@ -69,6 +69,43 @@ def test_each_kind_of_message_says_what_ends(body: str, announced: Interruption)
 
 
 @pytest.mark.parametrize(
+    ("body", "counted_as"),
+    [
+        (event("EC2 Spot Instance Interruption Warning", **{"instance-id": "i-1"}), "spot_interrupted"),
+        (
+            event("EC2 Capacity Reservation Instance Interruption Warning", **{"instance-id": "i-1"}),
+            "capacity_reservation_interrupted",
+        ),
+        (event("EC2 Instance Rebalance Recommendation", **{"instance-id": "i-1"}), "rebalance_recommendation"),
+        (
+            event("EC2 Instance State-change Notification", **{"instance-id": "i-1", "state": "stopped"}),
+            "instance_stopped",
+        ),
+        (
+            event("EC2 Instance State-change Notification", **{"instance-id": "i-1", "state": "terminated"}),
+            "instance_terminated",
+        ),
+        (event("EC2 Instance State-change Notification", **{"instance-id": "i-1", "state": "running"}), "no_op"),
+        (
+            event(
+                "AWS Health Event",
+                service="EC2",
+                eventTypeCategory="scheduledChange",
+                affectedEntities=[{"entityValue": "i-1"}],
+            ),
+            "scheduled_change",
+        ),
+    ],
+)
+def test_messages_are_counted_in_karpenters_words(body: str, counted_as: str) -> None:
+    """Those of its metrics `interruption_received_messages_total` and `nodeclaims_disrupted_total`."""
+    found = understood(body)
+
+    assert found is not None
+    assert counted_as == found.counted_as
+
+
+@pytest.mark.parametrize(
     "body",
     [
         event("EC2 Instance State-change Notification", **{"instance-id": "i-1", "state": "running"}),

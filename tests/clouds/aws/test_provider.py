@@ -290,6 +290,8 @@ def test_an_instance_that_is_impaired_twice_is_interrupted(eks: Eks) -> None:
     assert {first.provider_id: "InstanceUnhealthy", second.provider_id: "ScheduledChange"} == {
         name: each.kind for name, each in after.items()
     }
+    counted = {name: each.counted_as for name, each in after.items()}
+    assert {first.provider_id: "system_status", second.provider_id: "event_status"} == counted
 
 
 def test_a_node_class_that_was_not_resolved_launches_nothing_and_loses_no_claim(eks: Eks) -> None:

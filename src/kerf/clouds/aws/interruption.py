@@ -18,7 +18,7 @@ from kerf.clouds.aws.replies import reading
 from kerf.errors import cut
 from kerf.model.instancetypes import SPOT
 from kerf.model.times import instant_s
-from kerf.telemetry import INTERRUPTION_MESSAGES, logger
+from kerf.telemetry import INTERRUPTION_MESSAGES, KARPENTER_DELETED, KARPENTER_RECEIVED, logger
 
 _WAIT_S, _HIDDEN_S, _MOST = 20, 20, 10
 """A long poll and the number of messages, both the most that SQS takes; and how long others do not see a message."""
@@ -40,6 +40,8 @@ _STATES = {
 _STATE_CHANGE, _HEALTH = "EC2 Instance State-change Notification", "AWS Health Event"
 _IMPAIRED, _ENDING = "impaired", ("instance-retirement", "instance-stop")
 """Of a status check, and of events after which the instance does not run; after the others it does."""
+_SYSTEM_STATUS, _EVENT_STATUS = "system_status", "event_status"
+"""Karpenter's words in metrics for what it finds by looking: the machine below an instance, and its events."""
 _OVER, _RESOLVED = "closed", "RESOLVED"
 """Of a health event, and of an entity in it (AWS Health API reference, "Event" and "AffectedEntity", 2026-11)."""
 _MOST_LETTERS = 200
@@ -55,6 +57,11 @@ class Understood:
 
     kind: str
     announced: tuple[Announced, ...] = ()
+
+    @property
+    def counted_as(self) -> str:
+        """Karpenter's word for it in metrics; `no_op` for one that announces nothing."""
+        return next((each.counted_as for _, each in self.announced), "no_op")
 
 
 def understood(body: str) -> Understood | None:
@@ -139,6 +146,7 @@ class InterruptionQueue:
         while self._done:
             try:
                 await self._api.call(SQS, "DeleteMessage", QueueUrl=self._url, ReceiptHandle=self._done[-1])
+                KARPENTER_DELETED.inc()
             except ApiFailed as error:
                 logger("interruption").warning("a message cannot be deleted", error=str(error))
             self._done.pop()
@@ -147,7 +155,9 @@ class InterruptionQueue:
 def _announced(message: Mapping[str, Any], now_s: float) -> tuple[Announced, ...]:
     found = understood(message.get("Body", ""))
     INTERRUPTION_MESSAGES.labels(found.kind if found is not None else "unknown").inc()
-    if found is None:
+    if found is not None:
+        KARPENTER_RECEIVED.labels(found.counted_as).inc()
+    else:
         logger("interruption").warning("a message is not understood", body=cut(message.get("Body", ""), _MOST_LETTERS))
         return ()
     return tuple((number, _within_notice(number, each, now_s)) for number, each in found.announced)
@@ -198,7 +208,11 @@ class StatusChecks:
         found = [each for each in listed if "InstanceId" in each]
         ours = {each.instance.provider_id.rpartition("/")[2] for each in self._instances.listed()}
         impaired = frozenset(each["InstanceId"] for each in found if _is_impaired(each)) & ours
-        announced = [(number, Interruption(InterruptionKind.UNHEALTHY)) for number in sorted(impaired & self._impaired)]
+        hosts = {each["InstanceId"] for each in found if _is_host_impaired(each)}
+        announced = [
+            (number, Interruption(InterruptionKind.UNHEALTHY, word=_SYSTEM_STATUS if number in hosts else ""))
+            for number in sorted(impaired & self._impaired)
+        ]
         self._impaired = impaired
         for each in found:
             if each["InstanceId"] in ours:
@@ -211,6 +225,11 @@ def _is_impaired(status: Mapping[str, Any]) -> bool:
     return any(check.get("Status") == _IMPAIRED for check in checks)
 
 
+def _is_host_impaired(status: Mapping[str, Any]) -> bool:
+    """Whether it is the machine below the instance, and not what runs on it."""
+    return (status.get("SystemStatus") or {}).get("Status") == _IMPAIRED
+
+
 def _events(status: Mapping[str, Any]) -> Iterable[Announced]:
     """Events that end the instance or stop it. One that is over says so in its description (EC2 user guide, "Scheduled
     events for your instances", 2026-11)."""
@@ -220,4 +239,5 @@ def _events(status: Mapping[str, Any]) -> Iterable[Announced]:
             continue
         before = event.get("NotBefore")
         deadline_s = before.timestamp() if before is not None else None
-        yield status["InstanceId"], Interruption(InterruptionKind.SCHEDULED, deadline_s, cut(code, _MOST_LETTERS))
+        detail = cut(code, _MOST_LETTERS)
+        yield status["InstanceId"], Interruption(InterruptionKind.SCHEDULED, deadline_s, detail, _EVENT_STATUS)
