@@ -101,13 +101,15 @@ class _Pool:
         return f" before {instant_text(held.opens_s)}"
 
     def held_lines(self) -> Iterator[str]:
-        """Which budgets let none of its nodes go now, a line a reason."""
+        """Which budgets let none of its nodes go now, a line a reason; a share of no nodes is no news."""
         if self.pool.invalid_schedule:
             yield f"lets no node go: {self.pool.invalid_schedule}"
             return
         for reason in self.may_go:
             held = holding(self.read.snapshot, self.pool, reason)
-            if isinstance(held, NodePoolBudget):
+            if not isinstance(held, NodePoolBudget):
+                continue
+            if self.nodes or any(each.nodes in ("0", "0%") for each in held.budgets):
                 yield f"0 when {reason} by its disruption budgets: {budgets_text(held)}"
 
 
