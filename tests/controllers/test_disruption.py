@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from kerf.clouds.fake import FakeCloud
 from kerf.controllers.disruption import DisruptionController
 from kerf.manifests.encode import node_claim_status
 from kerf.model.instancetypes import InstanceType
 from kerf.model.nodeclaim import DISRUPTED_TAINT, Condition, NodeClaim
 from kerf.model.nodepool import NodePool
+from kerf.model.times import instant_text
 from kerf.ports import Conflict
 from kerf.sim.kubernetes.adapter import SimWriter
 from kerf.sim.objects import Json
@@ -239,6 +242,33 @@ def test_a_node_on_which_a_waiting_pod_has_its_place_stays(cluster: Cluster) -> 
 
     assert 1 == len(going(cluster))
     assert ["node is nominated for a pending pod"] == cluster.said("DisruptionBlocked")
+
+
+def test_a_pod_that_is_protected_for_a_time_says_until_when(cluster: Cluster) -> None:
+    """One event for the time, and one when it is over; each once, in Karpenter's words."""
+    cluster.put(pod("p", node="node-1", annotations={"karpenter.sh/do-not-disrupt": "10m"}))
+    start(cluster, idle=[1])
+    cluster.at(120)
+    until = instant_text(cluster.clock.now_s() - 120 + 600)
+    said = f"The karpenter.sh/do-not-disrupt grace period will elapse at {until}"
+    assert ([said], []) == (cluster.said("DoNotDisruptUntil"), cluster.said("DoNotDisruptGracePeriodElapsed"))
+
+    cluster.at(610)
+    over = "The karpenter.sh/do-not-disrupt grace period has elapsed, pod is now disruptable"
+    assert ([said], [over]) == (cluster.said("DoNotDisruptUntil"), cluster.said("DoNotDisruptGracePeriodElapsed"))
+
+
+@pytest.mark.parametrize(("ago_s", "times"), [(3500, 1), (3700, 0)])
+def test_a_protection_that_ended_long_ago_is_no_news(cluster: Cluster, ago_s: int, times: int) -> None:
+    """After a restart each is looked at as if for the first time."""
+    began = instant_text(cluster.clock.now_s() - 60 - ago_s)
+    held = pod("p", node="node-1", annotations={"karpenter.sh/do-not-disrupt": "1m"})
+    cluster.put({**held, "status": {**held.get("status", {}), "startTime": began}})
+    start(cluster, idle=[1])
+    cluster.at(30)
+
+    assert times == len(cluster.said("DoNotDisruptGracePeriodElapsed"))
+    assert [] == cluster.said("DoNotDisruptUntil")
 
 
 def test_budgets_that_hold_a_node_are_an_event_of_its_pool(cluster: Cluster) -> None:

@@ -95,9 +95,13 @@ def test_the_leader_reports_what_it_compared(cluster: Cluster) -> None:
     """As a person's `kerf shadow` reads it; a leader that acts has nothing to report."""
     book = ShadowBook(since_s=1_800_000_000)
     book.add(Wave(1_800_000_060, 1_800_000_120, Refit(3, Fleet(2, 2_000_000, G5), Fleet(1, 1_500_000, G5), 1, 1), 1))
-    answered = answer(cluster.settings, ("", ""), cluster.book, Decisions(cluster.feed), book)
+    answered = cluster.at(
+        cluster.now_s, lambda: answer(cluster.settings, ("", ""), cluster.book, Decisions(cluster.feed), book)
+    )
     seen = answer_of(json.dumps(answered).encode()).shadow
-    silent = answer(cluster.settings, ("", ""), cluster.book, Decisions(cluster.feed), ShadowBook())
+    silent = cluster.at(
+        cluster.now_s, lambda: answer(cluster.settings, ("", ""), cluster.book, Decisions(cluster.feed), ShadowBook())
+    )
 
     assert seen is not None
     assert ("2027-01-15T08:00:00.000000Z", 1, 3, 2, 1.5) == (

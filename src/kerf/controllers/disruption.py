@@ -25,7 +25,7 @@ from kerf.engine.disruption.causes import Blocked
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.drift import waiting as drift_waiting
 from kerf.engine.disruption.first import first_command
-from kerf.engine.disruption.obstacles import unprotected
+from kerf.engine.disruption.obstacles import protected, unprotected
 from kerf.engine.disruption.repair import too_many
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.disruption import blocking_budget_text, explained, obstacle_text
@@ -44,6 +44,9 @@ from kerf.telemetry import DISRUPTION_DECISIONS, DISRUPTION_ELIGIBLE, DISRUPTION
 
 _TELL_S = 60.0
 """What keeps nodes is reported so often, while none of them may go."""
+
+_NEWS_S = 3600.0
+"""An event lives for an hour. After a restart nothing that is older is said again."""
 
 
 def any_may_go(state: ClusterState) -> bool:
@@ -132,11 +135,12 @@ class DisruptionController:
                 self._ports.recorder.record(events.cards_not_understood(held.name, cause_text(held.problem)))
         for pod, problem in unprotected(snapshot):
             self._ports.recorder.record(events.protection_invalid(pod.key, problem))
+        self._tell_of_protection(snapshot)
         command, world = await self._first_command(snapshot)
         DISRUPTION_SECONDS.observe(passed_s() - began_s)
         if command is None or world is None:
             self._resting, self._dropped = None, 0
-            quiet_s = min(self._settings.settled_s, _opens_s(snapshot) - now)
+            quiet_s = min(self._settings.settled_s, _opens_s(snapshot) - now, _unprotected_s(snapshot) - now)
             if now < self._repacks.next_s:
                 quiet_s = min(quiet_s, self._repacks.next_s - now)
             # What has changed while it was decided has not been looked at.
@@ -239,6 +243,15 @@ class DisruptionController:
             text = obstacle_text(each.cause)
             self._ports.recorder.record(events.disruption_blocked("Node", each.node, text))
 
+    def _tell_of_protection(self, snapshot: ClusterSnapshot) -> None:
+        """Pods that are protected for a time, and those whose time was over lately: an older end is no news."""
+        now_s = snapshot.taken_at_s
+        for pod, until_s in protected(snapshot):
+            if now_s < until_s:
+                self._ports.recorder.record(events.protected_until(pod.key, until_s))
+            elif now_s < until_s + _NEWS_S:
+                self._ports.recorder.record(events.protection_elapsed(pod.key, until_s))
+
     def _tell_of_budgets(self, found: Sequence[Candidate], snapshot: ClusterSnapshot) -> None:
         """Each pool with nodes that would go for a reason and that its budgets hold, as Karpenter does."""
         pools = {each.pool.name: each.pool for each in found}
@@ -261,6 +274,11 @@ def _opens_s(snapshot: ClusterSnapshot) -> float:
         for reason in (EMPTY, UNDERUTILIZED, REASON_DRIFTED, REASON_UNHEALTHY)
     )
     return min((each for each in times if each is not None and each > snapshot.taken_at_s), default=float("inf"))
+
+
+def _unprotected_s(snapshot: ClusterSnapshot) -> float:
+    """When the next pod may be disrupted that is protected for a time; infinite where none is."""
+    return min((until_s for _, until_s in protected(snapshot) if until_s > snapshot.taken_at_s), default=float("inf"))
 
 
 def _reasons(candidate: Candidate) -> Iterable[str]:

@@ -231,6 +231,19 @@ def protection_invalid(pod_key: str, problem: str) -> Occurrence:
     return _about("Pod", pod_key, WARNING, "InvalidDoNotDisruptAnnotation", text, 3600)
 
 
+def protected_until(pod_key: str, until_s: float) -> Occurrence:
+    """The do-not-disrupt of the pod is a time; once."""
+    text = f"The {DO_NOT_DISRUPT} grace period will elapse at {instant_text(until_s)}"
+    return _about("Pod", pod_key, NORMAL, "DoNotDisruptUntil", text, float("inf"))
+
+
+def protection_elapsed(pod_key: str, until_s: float) -> Occurrence:
+    """That time is over; once for each time."""
+    text = f"The {DO_NOT_DISRUPT} grace period has elapsed, pod is now disruptable"
+    dedupe = ("Pod", pod_key, "DoNotDisruptGracePeriodElapsed", instant_text(until_s))
+    return Occurrence(("Pod", pod_key), NORMAL, "DoNotDisruptGracePeriodElapsed", text, dedupe, float("inf"))
+
+
 def below_floor(pool: str, claim: str, why: str) -> Occurrence:
     """A node is bought because its pool has fewer than it keeps."""
     return _about("NodePool", pool, NORMAL, "BelowMinNodes", f"launching NodeClaim {claim}: {why}")

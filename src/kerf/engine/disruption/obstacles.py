@@ -4,6 +4,7 @@ Every node is asked, so nothing here looks at all budgets or all waiting pods fo
 anything is worked out again only for nodes that have changed.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from kerf.engine.disruption.causes import (
     SeveralBudgets,
 )
 from kerf.model.causes import Name
-from kerf.model.eviction import Budgets, is_protected, protection_problem
+from kerf.model.eviction import Budgets, is_protected, protected_until_s, protection_problem
 from kerf.model.nodeclaim import DISRUPTED_TAINT, DO_NOT_DISRUPT
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
@@ -72,6 +73,13 @@ class Obstacles:
             if problem := protection_problem(pod):
                 yield pod, problem
 
+    def protected(self, held: ClusterNode) -> Iterator[tuple[Pod, float]]:
+        """The pods on the node whose do-not-disrupt is a time, and when that ends or ended. Cost: the same."""
+        for pod, _ in self._guarded(held):
+            until_s = protected_until_s(pod)
+            if 0 < until_s < math.inf:
+                yield pod, until_s
+
     def _guarded(self, held: ClusterNode) -> Sequence["_Guarded"]:
         basis, found = held.findings.get(_GUARDED, (None, ()))
         if basis is not self._selectors:
@@ -110,6 +118,14 @@ def unprotected(snapshot: ClusterSnapshot) -> Iterator[tuple[Pod, str]]:
     for held in snapshot.nodes:
         if held.claim is not None:
             yield from obstacles.unprotected(held)
+
+
+def protected(snapshot: ClusterSnapshot) -> Iterator[tuple[Pod, float]]:
+    """The pods on our nodes whose do-not-disrupt is a time, and when that is over, by node name. Cost: the same."""
+    obstacles = Obstacles(snapshot)
+    for held in snapshot.nodes:
+        if held.claim is not None:
+            yield from obstacles.protected(held)
 
 
 class _Guarded(NamedTuple):
