@@ -284,6 +284,15 @@ def test_budgets_that_hold_a_node_are_an_event_of_its_pool(cluster: Cluster) -> 
     ] == sorted(set(cluster.said("DisruptionBlocked")))
 
 
+def test_a_budget_that_nodes_on_their_way_out_use_up_is_no_news(cluster: Cluster) -> None:
+    """One goes, the other waits for its turn."""
+    start(cluster, idle=[1, 2], budgets=[{"nodes": "1"}])
+    cluster.at(60)
+
+    assert 1 == len(going(cluster))
+    assert [] == [said for said in cluster.said("DisruptionBlocked") if "budget" in said]
+
+
 def test_a_budget_for_nothing_that_would_go_is_no_news(cluster: Cluster) -> None:
     """The pool has no node that would go for its reason."""
     start(cluster, idle=[1], budgets=[{"nodes": "0", "reasons": ["Drifted", "Underutilized"]}])

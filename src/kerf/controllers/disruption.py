@@ -21,7 +21,7 @@ from kerf.engine.decide import decide
 from kerf.engine.disruption.asked import Asked, Repacks
 from kerf.engine.disruption.budgets import Census, holding
 from kerf.engine.disruption.candidates import Candidate, candidates
-from kerf.engine.disruption.causes import Blocked
+from kerf.engine.disruption.causes import Blocked, NodePoolBudget
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.drift import waiting as drift_waiting
 from kerf.engine.disruption.first import first_command
@@ -253,14 +253,17 @@ class DisruptionController:
                 self._ports.recorder.record(events.protection_elapsed(pod.key, until_s))
 
     def _tell_of_budgets(self, found: Sequence[Candidate], snapshot: ClusterSnapshot) -> None:
-        """Each pool with nodes that would go for a reason and that its budgets hold, as Karpenter does."""
+        """Each pool with nodes that would go for a reason for which its budgets allow none, as Karpenter does.
+
+        Nodes that go already and use a budget up are no news: their turn ends by itself.
+        """
         pools = {each.pool.name: each.pool for each in found}
         waiting = {(each.pool.name, reason) for each in found for reason in _reasons(each)}
         for name, reason in sorted(waiting):
             if reason == REASON_UNHEALTHY and self._settings.node_repair == IGNORE_BUDGETS:
                 continue
             held = holding(snapshot, pools[name], reason)
-            if held is not None:
+            if held is not None and not (isinstance(held, NodePoolBudget) and held.going):
                 text = blocking_budget_text(held, reason)
                 self._ports.recorder.record(events.disruption_blocked("NodePool", name, text))
 
