@@ -116,13 +116,14 @@ class Columns:
 
     `parts_micro` is what they would cost if nodes could be bought in parts, in micro-units; 0 where more rounds might
     still find much cheaper ones. `known` are columns that may be of use again, each with whether it was of use now, and
-    `gap` is how much more than the least nodes in parts cost, relatively.
+    `gap` is how much more than the least nodes in parts cost, relatively. `has_failed` says that the solver did.
     """
 
     bought: list[tuple[Column, int]]
     parts_micro: float = 0.0
     known: list[tuple[Column, bool]] = field(default_factory=list)
     gap: float = 0.0
+    has_failed: bool = False
 
 
 def most_kinds(rounds: int) -> int:
@@ -367,7 +368,7 @@ class _Generation:
     def bought(self, enough: float = 0.0, *, keeps: bool = False) -> Columns:
         """The columns with how often each is bought; of several dives the cheapest, where there was time for them."""
         if not (self._generated(enough) if self._most_rounds else self._is_enough(enough)):
-            return Columns([])
+            return Columns([], has_failed=bool(self._most_rounds))
         known = self._worth_keeping(not self._most_rounds) if keeps else []
         gap = self._program.cost / self._scale / self._least - 1 if self._least > 0 else 0.0
         is_settled = self._has_all or self._is_near or self._fell(_TAIL) <= _SETTLED
@@ -376,7 +377,7 @@ class _Generation:
         tries = (_SURELY,) if self._most_rounds <= MOST_ROUNDS else (_SURELY, *_OTHERWISE)
         found = [times for surely in tries if (times := self._dived(amounts, surely)) is not None]
         if not found:
-            return Columns([], known=known, gap=gap)
+            return Columns([], known=known, gap=gap, has_failed=True)
         times = min(found, key=self._cost)
         order = np.argsort(-times, kind="stable")
         order = order[times[order] > 0]
