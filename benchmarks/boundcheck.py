@@ -102,7 +102,9 @@ class _Check:
                 alike[*sorted(pod.amounts.items()), pod.cards, pod.percent, pod.mib, pod.cores, pod.models].append(pod)
         if sum(map(len, alike.values())) != len(planned):
             raise UnprovenError("the plan has pods that are not in the input")
-        self._groups = list(alike.values())
+        # Pods that nodes there are could hold, too, are worth nothing to the bound, and have no entry.
+        priced = {worth["pod"] for worth in stated["worth"]}
+        self._groups = [group for group in alike.values() if any(pod.key in priced for pod in group)]
         place = {pod.key: number for number, group in enumerate(self._groups) for pod in group}
         self._order = [place[worth["pod"]] for worth in stated["worth"]]
         self._worth = dict(zip(self._order, (_nano(worth["perHour"]) for worth in stated["worth"]), strict=True))
@@ -129,9 +131,18 @@ class _Check:
             if (kind.name, taken) in self._whole and self._fullest(kind, least) > kind.price_micro * (_NANO // _MICRO):
                 raise UnprovenError(f"a node of {kind.name} holds pods that are worth more than it")
         total = sum((least[number] * len(group) for number, group in enumerate(self._groups)), Fraction(0))
-        step = math.gcd(*(each.price_micro for each in self._types))
+        step = math.gcd(*(kind.price_micro for kind in self._types if self._is_of_use(kind)))
         node = max(min(k.price_micro for k in self._types if places(k, group[0])) for group in self._groups)
         return max(node, math.ceil(total * _MICRO / (_NANO * step)) * step if step else 0)
+
+    def _is_of_use(self, kind: TypeRow) -> bool:
+        """Whether it takes some of the pods, and no other type has all that it has for a lower price."""
+        return bool(self._takers[kind.name]) and not any(
+            other.price_micro < kind.price_micro
+            and all(other.amounts.get(name, 0) >= amount for name, amount in kind.amounts.items())
+            and (not kind.cards or (other.card == kind.card and other.cards >= kind.cards))
+            for other in self._types
+        )
 
     def _several(self, kind: TypeRow, number: int) -> int:
         """How many cards of the type such pods take, where no slice of any pod has room beside theirs; else 0."""
@@ -200,7 +211,12 @@ class _Check:
             raise UnprovenError(f"no prices for {kind.name}")
         numbers = self._taken(kind, taken)
         found = [{number: self._value(kind, taken, prices, number) for number in numbers} for _, prices in like]
-        return max(found, key=lambda values: min(value / max(1, self._worth.get(n, 0)) for n, value in values.items()))
+
+        def least(values: Mapping[int, Fraction]) -> Fraction:
+            parts = (value / max(1, self._worth.get(n, 0)) for n, value in values.items())
+            return min(parts, default=Fraction(0))
+
+        return max(found, key=least)
 
     def _value(self, kind: TypeRow, taken: int, prices: _Prices, number: int) -> Fraction:
         """What one pod asks at the entry's prices, scaled to what the type is sold for."""

@@ -3,6 +3,7 @@
 import copy
 import json
 from collections.abc import Callable, Iterator
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from benchmarks import bench_openb
 from benchmarks.boundcheck import PodRow, TypeRow, UnprovenError, fullest, places, proved
 from kerf.cli.plan.json import plan_object
 from kerf.engine.explain.plan import plan
+from kerf.model.nodeclaim import LAUNCHED
+from kerf.testing.builders import a_claim, a_node, a_snapshot
 from tests.examples import examples
 
 Draw = Callable[..., Any]
@@ -65,6 +68,35 @@ def test_the_prices_of_a_plan_prove_its_bound(counts: list[int]) -> None:
         <= proved(made, pods, types)
         <= made["cost"]["perHourAfter"] * 10**6
     )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_bound_is_proven_beside_nodes_and_claims_in_flight(seed: int) -> None:
+    """Of the pods that none of these could hold; no plan costs less."""
+    chance = Random(seed)
+    found = rows([chance.randint(0, 9) for _ in TRACE])
+    market = bench_openb.market(CATALOGUE)
+    empty = bench_openb.snapshot(bench_openb.pending(found))
+    room: list[dict[str, str | int]] = [
+        {"cpu": chance.choice([4, 16, 64]), "memory": "128Gi", "pods": 110} for _ in range(chance.randint(0, 3))
+    ]
+    kinds = [chance.choice(market.types).name for _ in range(chance.randint(0, 2))]
+    snapshot = a_snapshot(
+        pools=empty.node_pools,
+        pods=empty.pending,
+        nodes=[a_node(f"n{at}", allocatable=each) for at, each in enumerate(room)],
+        claims=[
+            a_claim(f"c{at}", instance_type=kind, reached=(LAUNCHED,), labels={"gpu": "on"})
+            for at, kind in enumerate(kinds)
+        ],
+    )
+    made = json.loads(json.dumps(plan_object(plan(snapshot, market), snapshot)))
+
+    bound = made["cost"]["perHourLowerBound"]
+    assert bound is None or bound <= made["cost"]["perHourAfter"]
+    if "lowerBound" in made:
+        proven = proved(made, list(bench_openb.pod_rows(found)), bench_openb.type_rows(CATALOGUE))
+        assert round(made["lowerBound"]["perHour"] * 10**6) <= proven
 
 
 def changes() -> Iterator[tuple[str, Callable[[dict[str, Any]], None]]]:

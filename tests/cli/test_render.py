@@ -1,9 +1,13 @@
 """Tables, percentages, selectors and commands as text."""
 
+import json
+from typing import Any
+
 import pytest
+import yaml
 
 from kerf.cli.inputs.selectors import parse_selector
-from kerf.cli.render import patch_command, percent_text, some, table
+from kerf.cli.render import emit, patch_command, percent_text, some, table
 from kerf.model.plan import Patch
 
 
@@ -53,3 +57,32 @@ def test_names_are_cut_with_their_number() -> None:
 def test_selectors_select_as_kubectl_does(text: str, labels: dict[str, str], is_selected: bool) -> None:
     """Equality, sets and presence, all of which must hold."""
     assert is_selected == (parse_selector(text).unsatisfied_by(labels) is None)
+
+
+_LISTS: tuple[dict[str, Any], ...] = (
+    {"kind": "Plan", "launches": [], "notes": ["a"]},
+    {"launches": [{"name": "a: b", "pods": ["x", "yes"], "none": [], "labels": {}}, {"name": "\u001b"}], "notes": []},
+    {"launches": [["a", ["b"]], "2026-01-05", 1.5, None, True]},
+)
+
+
+@pytest.mark.parametrize("data", _LISTS)
+def test_a_list_that_is_made_item_by_item_is_written_as_any_other(
+    data: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The bytes of JSON and YAML do not tell an iterator from a list; both can be read back."""
+    written = {}
+    for form in ("json", "yaml"):
+        for named, made in (("list", lambda: data), ("iterator", lambda: {**data, "launches": iter(data["launches"])})):
+            emit(form, made, tuple)
+            written[form, named] = capsys.readouterr().out
+    assert written["json", "iterator"] == written["json", "list"] == json.dumps(data, indent=2) + "\n"
+    assert written["yaml", "iterator"] == written["yaml", "list"]
+    assert yaml.safe_load(written["yaml", "list"]) == data
+
+
+def test_what_has_no_keys_and_no_lines_is_written_too(capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty object, and an empty line."""
+    for form, text in (("json", "{}\n"), ("yaml", "{}\n"), ("table", "\n")):
+        emit(form, dict, tuple)
+        assert text == capsys.readouterr().out

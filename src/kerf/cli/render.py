@@ -16,6 +16,8 @@ from kerf.model.printable import printable
 
 _IN_PLACE = ("NodePool", "Deployment", "StatefulSet", "ReplicaSet", "CronJob")
 """Kinds whose change takes effect; a Pod and a Job's template cannot be changed, only made again."""
+_AT_ONCE = 1 << 16
+"""Characters that are printed at once."""
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], indent: str = "") -> list[str]:
@@ -46,16 +48,16 @@ def table_rows(
 def emit(output: str, data: Callable[[], Mapping[str, Any]], text: Callable[[], Iterable[str]]) -> None:
     """Write what `data` gives in the form of `-o`, or the lines of `text`, to stdout; the other is not computed.
 
+    A value of `data` may be an iterator: it is a list of which JSON and YAML never hold all items at once.
     Raises InputError for a form that does not fit.
     """
     if output in ("json", "yaml"):
-        encoded = _encoded(data())
-        echo(encoded if output == "json" else _yaml(encoded), nl=output == "json")
+        _write(_json_pieces(data()) if output == "json" else _yaml_pieces(data()))
     elif is_of_fields(output):
         from kerf.cli.output.written import columns, names, templated
 
         # As JSON has it: texts, lists and objects, and nothing that only looks like one.
-        found = json.loads(_encoded(data()))
+        found = json.loads(msgspec.json.encode(whole(data())))
         if output == NAME:
             echo("\n".join(names(found)), nl=bool(names(found)))
         elif output.startswith(JSONPATH):
@@ -70,7 +72,7 @@ def show_lines(lines: Iterable[str]) -> None:
     """Print lines of text: as they are into a pipe; on a terminal they fit its width and have its colour."""
     screen = current()
     if screen.width is None and not screen.has_colour:
-        echo("\n".join(lines))
+        _write(_ended(lines))
         return
     from kerf.cli.output.tables import Shown, fitted_line
 
@@ -78,19 +80,74 @@ def show_lines(lines: Iterable[str]) -> None:
     echo_styled("\n".join(each for line in safe for each in fitted_line(line, screen)))
 
 
+def _ended(lines: Iterable[str]) -> Iterator[str]:
+    """The lines with their ends; an empty one where there are none."""
+    held = iter(lines)
+    yield f"{next(held, '')}\n"
+    yield from (f"{line}\n" for line in held)
+
+
 def _parts(line: str) -> list[str]:
     """A line as what is printed: escaped, and cut where it has ends of lines."""
     return [line] if not line else printable(line).split("\n")
 
 
-def _encoded(data: Mapping[str, Any]) -> str:
-    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
+def whole(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with a list for each value that is an iterator."""
+    return {key: list(value) if isinstance(value, Iterator) else value for key, value in data.items()}
 
 
-def _yaml(encoded: str) -> str:
+def _json_pieces(data: Mapping[str, Any]) -> Iterator[str]:
+    """The text of one JSON object, two spaces for each level."""
+    mark = "{"
+    for key, value in data.items():
+        yield f"{mark}\n  {_json(key)}: "
+        mark = ","
+        if not isinstance(value, Iterator):
+            yield _json(value).replace("\n", "\n  ")
+            continue
+        bracket = "["
+        for item in value:
+            yield f"{bracket}\n    " + _json(item).replace("\n", "\n    ")
+            bracket = ","
+        yield "[]" if bracket == "[" else "\n  ]"
+    yield "{}\n" if mark == "{" else "\n}\n"
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _yaml_pieces(data: Mapping[str, Any]) -> Iterator[str]:
+    """The text of one YAML document: that of each key, and of each item, stands as if it were alone."""
+    for key, value in data.items():
+        if not isinstance(value, Iterator):
+            yield _yaml({key: value})
+            continue
+        first = next(value, None)
+        yield f"{key}: []\n" if first is None else f"{key}:\n{_yaml([first])}"
+        yield from (_yaml([item]) for item in value)
+    if not data:
+        yield _yaml({})
+
+
+def _yaml(value: Any) -> str:
     # Read back from JSON, so equal lists are not written as one list and references to it.
-    written: str = yaml.safe_dump(json.loads(encoded), sort_keys=False, allow_unicode=True, width=10_000)
+    plain = json.loads(msgspec.json.encode(value))
+    written: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=10_000)
     return written
+
+
+def _write(pieces: Iterable[str]) -> None:
+    """Print texts one after the other, many at a time, and never all of a large plan."""
+    held, size = list[str](), 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= _AT_ONCE:
+            echo("".join(held), nl=False)
+            held, size = [], 0
+    echo("".join(held), nl=False)
 
 
 def apart(texts: Iterable[Iterable[str]]) -> Iterator[str]:

@@ -10,6 +10,9 @@ from kerf.model.nodeclaim import Condition
 from kerf.model.pods import Owner
 from kerf.model.times import instant_s
 
+NO_TEXTS: Mapping[str, str] = {}
+"""The labels and annotations of every object that has none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Meta:
@@ -35,8 +38,8 @@ class Meta:
         return cls(
             name=meta["name"],
             namespace=(get("namespace") or "default") if is_namespaced else "",
-            labels=shared_texts(get("labels") or {}),
-            annotations=get("annotations") or {},
+            labels=_of_items(tuple(held.items())) if (held := get("labels")) else NO_TEXTS,
+            annotations=get("annotations") or NO_TEXTS,
             uid=get("uid") or "",
             resource_version=get("resourceVersion") or "",
             generation=get("generation") or 1,
@@ -62,6 +65,12 @@ def shared_text(text: str) -> str:
 def shared_texts(texts: Mapping[str, str]) -> Mapping[str, str]:
     """The same mapping of shared texts."""
     return {shared_text(key): shared_text(text) for key, text in texts.items()}
+
+
+@lru_cache(maxsize=4096)
+def _of_items(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    """The first of all equal mappings, in the same order: the pods of a workload have one."""
+    return shared_texts(dict(items))
 
 
 def instant(text: str | None) -> float | None:

@@ -4,6 +4,7 @@ One bad document must not hide the errors of the next, so a YAML stream is cut a
 and errors are kept beside the documents until decode reports all of them.
 """
 
+import codecs
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ _SUFFIXES = (".json", ".yaml", ".yml")
 _JSON_START = re.compile(r"\s*[\[{]\s*\"")
 _RENDER = "a Helm template is no YAML: render it first, with helm template CHART"
 _CUT = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+_PART = 1 << 20
 _DIRECTIVES_ONLY = re.compile(r"(?:\s*(?:[%#][^\n]*)?(?:\n|$))*")
 
 
@@ -75,11 +77,9 @@ def parse_json(data: bytes, name: str) -> Documents:
 
     Bytes that are no UTF-8 are replaced, as they can only be in texts that Kerf does not read.
     """
-    try:
-        data.decode()
-    except UnicodeDecodeError:
+    if not _is_utf_8(data):
         data = data.decode(errors="replace").encode()
-    return _json(data, data.decode(), name, is_answer=True)
+    return _json(data, name, is_answer=True)
 
 
 def _read(path: str, stdin: TextIO, recursive: bool) -> Documents:
@@ -121,31 +121,50 @@ def _unreadable(name: str, why: str) -> Documents:
 
 def _parse(data: bytes, name: str) -> Documents:
     data = data.removeprefix(b"\xef\xbb\xbf")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+    if not _is_utf_8(data):
+        line = data.count(b"\n", 0, _first_other(data)) + 1
         return Documents((DecodeError("", "UTF-8 text", "<other bytes>", place=f"{name}:{line}"),))
     if name.endswith(".json"):
-        return _json(data, text, name)
-    if text.lstrip()[:1] in ("{", "["):
-        as_json = _json(data, text, name)
+        return _json(data, name)
+    if data.lstrip()[:1] in (b"{", b"["):
+        as_json = _json(data, name)
         if not as_json.errors:
             return as_json
         # A YAML document may begin with a bracket too: `{kind: List, items: []}`.
+        text = data.decode()
         as_yaml = _yaml(text, name)
         return as_json if as_yaml.errors and _JSON_START.match(text) else as_yaml
-    return _yaml(text, name)
+    return _yaml(data.decode(), name)
 
 
-def _json(data: bytes, text: str, name: str, *, is_answer: bool = False) -> Documents:
+def _is_utf_8(data: bytes) -> bool:
+    """Whether the bytes are such text. Looked at in parts: that of a large cluster need not be there twice."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for start in range(0, len(data), _PART):
+            decoder.decode(data[start : start + _PART])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _first_other(data: bytes) -> int:
+    """Where bytes that are no such text begin to be none."""
+    try:
+        return len(data.decode())
+    except UnicodeDecodeError as error:
+        return error.start
+
+
+def _json(data: bytes, name: str, *, is_answer: bool = False) -> Documents:
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
         if not _is_list(envelope.kind) or not envelope.items:
             return Documents((JsonDocument(JsonFile(name, data, (data,), is_answer), 0),))
         items = tuple(msgspec.json.decode(envelope.items, type=list[msgspec.Raw]))
     except (msgspec.DecodeError, RecursionError):
-        return _several_json(text, name)
+        return _several_json(data.decode(), name)
     file = JsonFile(name, data, items, is_answer)
     inherited = _inherited(envelope.kind, envelope.api_version)
     return Documents(tuple(JsonDocument(file, index, True, inherited) for index in range(len(items))))

@@ -383,9 +383,9 @@ def _is_duration(value: object) -> bool:
     return True
 
 
-def _matches(form: re.Pattern[str], most: int) -> Callable[[Any], bool]:
+def _matches(form: re.Pattern[str], most: int, *, kept: int = 16_384) -> Callable[[Any], bool]:
     # The same few thousand labels come with every node and pod, and a look is cheaper than a match.
-    @lru_cache(maxsize=16384)
+    @lru_cache(maxsize=kept)
     def fits(value: str) -> bool:
         return form.fullmatch(value) is not None
 
@@ -405,7 +405,7 @@ INSTANT_AHEAD = _Instant(is_ahead=True)
 QUANTITIES = _Quantities()
 DURATION = Scalar("a duration such as 30s, 10m or 1h30m", lambda value: _is_duration(value) and value != "Never")
 DURATION_OR_NEVER = Scalar("a duration such as 30s, 10m or 1h30m, or Never", lambda value: _is_duration(value))
-NAME = Scalar("text of lower-case letters, digits, - and . (a Kubernetes name)", _matches(_NAME, 253))
+NAME = Scalar("text of lower-case letters, digits, - and . (a Kubernetes name)", _matches(_NAME, 253, kept=1024))
 DNS_LABEL = Scalar("at most 63 lower-case letters, digits and -", _matches(_DNS_LABEL, 63))
 LABEL_KEY = Scalar("a label key such as example.com/name", _matches(_LABEL_KEY, 317))
 # Of any length, so none of these is kept.

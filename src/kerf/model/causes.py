@@ -587,6 +587,11 @@ class SearchFailed(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class SolverFailed(Cause):
+    """The solver of linear programs gave no answer, so prices could not choose nodes."""
+
+
+@dataclass(frozen=True, slots=True)
 class TooManyKinds(Cause):
     """So many kinds of pods wait that prices cannot choose their nodes; they can choose for `most`."""
 
@@ -609,6 +614,20 @@ class NotCompared(Cause):
 
     pods: int
     types: int
+
+
+@dataclass(frozen=True, slots=True)
+class FarFromBound(Cause):
+    """Nodes for so many pods cost `price_micro` where `bound_micro` is all that is proven.
+
+    `parts_micro` is what the cheapest mix that prices found would cost if nodes could be bought in parts; None where
+    the search ended before its prices had settled.
+    """
+
+    pods: int
+    price_micro: int
+    bound_micro: int
+    parts_micro: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -267,7 +267,7 @@ def test_prices_choose_for_so_many_kinds_as_there_is_time_for() -> None:
     few = cheapest_nodes(group(pods[2:]), available, Ledger((), {}), rounds=1)
     many = cheapest_nodes(group(pods), available, Ledger((), {}), rounds=1)
 
-    assert () == few.notes
+    assert not any(isinstance(note, TooManyKinds) for note in few.notes)
     assert (TooManyKinds(most + 1, most),) == many.notes
     assert not any(many.left)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kerf.cli.render import patch_text
+from kerf.cli.render import patch_text, whole
 from kerf.engine.explain.causes import misfit_text, missing_text
 from kerf.engine.explain.lowerbounds import ignored_text
 from kerf.model.gpu import Slice
@@ -30,6 +30,11 @@ Json = dict[str, Any]
 
 def plan_object(plan: Plan, snapshot: ClusterSnapshot) -> Json:
     """The whole plan, keys in the order of the reference."""
+    return whole(plan_parts(plan, snapshot))
+
+
+def plan_parts(plan: Plan, snapshot: ClusterSnapshot) -> Json:
+    """The same with an iterator for each list that grows with the pods: all of it takes more room than the plan."""
     cost, gpus = plan.cost, plan.gpus
     return {
         "apiVersion": API_VERSION,
@@ -43,15 +48,15 @@ def plan_object(plan: Plan, snapshot: ClusterSnapshot) -> Json:
             "perHourLowerBound": None if cost.bound_micro is None else price_number(cost.bound_micro),
         },
         **({"lowerBound": _proof(cost.bound)} if cost.bound is not None and cost.bound.worths else {}),
-        "launches": [launch_object(launch) for launch in plan.launches],
+        "launches": map(launch_object, plan.launches),
         **({"relabels": [_relabel(relabel) for relabel in plan.relabels]} if plan.relabels else {}),
         "deletions": [_deletion(each) for each in plan.deletions if not each.replaced_by],
         "replacements": [_replacement(each) for each in plan.deletions if each.replaced_by],
-        "evictions": [_eviction(each) for each in plan.evictions],
-        "placements": [placement_object(placement, snapshot) for placement in plan.placements],
-        "unplaced": [unplaced_object(unplaced) for unplaced in plan.unplaced],
+        "evictions": map(_eviction, plan.evictions),
+        "placements": (placement_object(placement, snapshot) for placement in plan.placements),
+        "unplaced": map(unplaced_object, plan.unplaced),
         "notes": list(plan.notes),
-        "admissions": [_admission(each) for each in plan.admissions],
+        "admissions": map(_admission, plan.admissions),
     }
 
 

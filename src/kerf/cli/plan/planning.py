@@ -25,7 +25,7 @@ from kerf.cli.plan.comparison import (
     comparison_object,
 )
 from kerf.cli.plan.consolidation import steps_lines, steps_object
-from kerf.cli.plan.json import plan_object
+from kerf.cli.plan.json import plan_parts
 from kerf.cli.plan.strategies import strategies_lines, strategies_object, tried
 from kerf.cli.plan.text import plan_lines
 from kerf.cli.prices import unpriced_text
@@ -105,7 +105,7 @@ def show(flags: dict[str, Any]) -> int:
         write_file("--chart", flags["chart"], svg(made))
     emit(
         output,
-        lambda: plan_object(made, read.snapshot),
+        lambda: plan_parts(made, read.snapshot),
         lambda: plan_lines(made, read.snapshot, is_wide=output == "wide"),
     )
     watch.lap("render_s")

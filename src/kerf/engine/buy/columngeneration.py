@@ -116,13 +116,14 @@ class Columns:
 
     `parts_micro` is what they would cost if nodes could be bought in parts, in micro-units; 0 where more rounds might
     still find much cheaper ones. `known` are columns that may be of use again, each with whether it was of use now, and
-    `gap` is how much more than the least nodes in parts cost, relatively.
+    `gap` is how much more than the least nodes in parts cost, relatively. `has_failed` says that the solver did.
     """
 
     bought: list[tuple[Column, int]]
     parts_micro: float = 0.0
     known: list[tuple[Column, bool]] = field(default_factory=list)
     gap: float = 0.0
+    has_failed: bool = False
 
 
 def most_kinds(rounds: int) -> int:
@@ -314,7 +315,8 @@ class _Generation:
         self._center, self._least = self._rows.split(worth), float(worth @ relaxation.demand)
         self._most_columns = _MOST_COLUMNS * kinds.count
         self._known: set[tuple[int, bytes]] = set()
-        self._columns: list[tuple[int, Amounts]] = []
+        # Of each the unit, and the numbers of its shapes with how many it has: most have few of all shapes.
+        self._columns: list[tuple[int, bytes]] = []
         self._costs: list[float] = []
         self._has_all = self._is_near = False
         self._program = LinearProgram()
@@ -366,7 +368,7 @@ class _Generation:
     def bought(self, enough: float = 0.0, *, keeps: bool = False) -> Columns:
         """The columns with how often each is bought; of several dives the cheapest, where there was time for them."""
         if not (self._generated(enough) if self._most_rounds else self._is_enough(enough)):
-            return Columns([])
+            return Columns([], has_failed=bool(self._most_rounds))
         known = self._worth_keeping(not self._most_rounds) if keeps else []
         gap = self._program.cost / self._scale / self._least - 1 if self._least > 0 else 0.0
         is_settled = self._has_all or self._is_near or self._fell(_TAIL) <= _SETTLED
@@ -375,7 +377,7 @@ class _Generation:
         tries = (_SURELY,) if self._most_rounds <= MOST_ROUNDS else (_SURELY, *_OTHERWISE)
         found = [times for surely in tries if (times := self._dived(amounts, surely)) is not None]
         if not found:
-            return Columns([], known=known, gap=gap)
+            return Columns([], known=known, gap=gap, has_failed=True)
         times = min(found, key=self._cost)
         order = np.argsort(-times, kind="stable")
         order = order[times[order] > 0]
@@ -476,9 +478,9 @@ class _Generation:
         """What so many of each column cost, and whole nodes for those that have none, of each shape alone."""
         left, cost = self._relaxation.demand.copy(), 0.0
         for at in np.flatnonzero(times).tolist():
-            number, counts = self._columns[at]
+            number, held = self._columns[at]
             cost += self._units[number].price * int(times[at])
-            left -= self._column(number, counts * times[at]).asking(left)
+            left -= self._column(number, held, int(times[at])).asking(left)
         nodes, price = np.ceil(left / self._alone[0]), self._alone[1]
         return cost + float(nodes @ price)
 
@@ -495,29 +497,30 @@ class _Generation:
         self._program.drop(np.sort(gone) + self._never)
         dropped = set(gone.tolist())
         for number in gone.tolist():
-            at, counts = self._columns[number]
-            self._known.discard((at, counts.tobytes()))
+            self._known.discard(self._columns[number])
         self._columns = [each for number, each in enumerate(self._columns) if number not in dropped]
 
     def _append(self, at: int, nodes: Amounts) -> bool:
         """A column for each of the nodes that is new, by shapes that stand for their kinds; whether any is."""
-        new = []
-        for number, counts in enumerate(nodes):
-            key = at, counts.tobytes()
+        numbers, shapes = nodes.nonzero()
+        held = np.stack([shapes, nodes[numbers, shapes]], axis=1, dtype=np.int64)
+        new, first = list[int](), 0
+        for number, end in enumerate(np.searchsorted(numbers, np.arange(len(nodes)), side="right").tolist()):
+            key = at, held[first:end].tobytes()
             if key not in self._known:
                 self._known.add(key)
+                self._columns.append(key)
                 new.append(number)
+            first = end
         cost, limits = self._units[at].price * self._scale, np.flatnonzero(self._takes[at])
         below, taken = (len(self._rows) + limits).tolist(), self._takes[at, limits].tolist()
-        added = nodes[new]
-        places = self._rows.places(at, added)
+        places = self._rows.places(at, nodes[new])
         columns, rows = places.nonzero()
         ends = np.searchsorted(columns, np.arange(len(new)), side="right").tolist()
         some, values = rows.tolist(), places[columns, rows].astype(np.float64).tolist()
         first = 0
-        for counts, end in zip(added, ends, strict=True):
+        for end in ends:
             self._program.add_column(cost, [*some[first:end], *below], [*values[first:end], *taken])
-            self._columns.append((at, counts))
             first = end
         return bool(new)
 
@@ -574,12 +577,21 @@ class _Generation:
             return sure
         chosen, taken = list[int](), np.zeros(self._never, dtype=np.bool_)
         for column in order[rest[order] >= rest[order[0]] * _AS_LIKELY].tolist():
-            held = self._kinds.of[np.flatnonzero(self._columns[column - self._never][1])]
+            held = self._kinds.of[_pairs(self._columns[column - self._never][1])[:, 0]]
             if not taken[held].any():
                 chosen.append(column)
                 taken[held] = True
         return np.array(chosen[:_MOST_AT_ONCE])
 
-    def _column(self, at: int, counts: Amounts) -> Column:
-        unit = self._units[at]
+    def _column(self, at: int, held: bytes, times: int = 1) -> Column:
+        """A column as a node of that many; `held` is as in `_columns`."""
+        unit, pairs = self._units[at], _pairs(held)
+        counts = np.zeros(self._never, dtype=np.int64)
+        counts[pairs[:, 0]] = pairs[:, 1] * times
         return Column(unit.offered, *self._rows.named(at, counts, unit.turns))
+
+
+def _pairs(held: bytes) -> Amounts:
+    """The shapes of a column and how many it has of each, in rows of two."""
+    found: Amounts = np.frombuffer(held, dtype=np.int64).reshape(-1, 2)
+    return found

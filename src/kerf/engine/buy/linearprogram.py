@@ -96,7 +96,10 @@ class LinearProgram:
                 np.array(new.values),
             )
         self._solver.setOptionValue("simplex_strategy", _DUAL if by_prices else _PRIMAL)
-        self._solver.run()
+        try:
+            self._solver.run()
+        except Exception:  # a fault of the solver must not take any pod's node
+            return False
         return self._solver.getModelStatus() in self._good
 
     def shut(self, column: int) -> None:

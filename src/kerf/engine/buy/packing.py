@@ -34,7 +34,17 @@ from kerf.engine.buy.relaxation import price_of
 from kerf.engine.place.shapes import UNCROWDED, Shape
 from kerf.engine.supply.holding import Amounts, Holding
 from kerf.engine.supply.offered import OfferedType
-from kerf.model.causes import Cause, FilledOneByOne, Name, NeverFilled, NotCompared, SearchFailed, TooManyKinds
+from kerf.model.causes import (
+    Cause,
+    FarFromBound,
+    FilledOneByOne,
+    Name,
+    NeverFilled,
+    NotCompared,
+    SearchFailed,
+    SolverFailed,
+    TooManyKinds,
+)
 from kerf.model.quantities import CPU, MEMORY, Resources
 
 _PRECISION = 1 << 40
@@ -209,14 +219,15 @@ def _buy_in_tier(
     values = _values(filler, useful, left)
     chosen = _by_prices(filler, useful, values, left, ledger, rounds, tier)
     settled = [] if chosen is None else [_settled(filler, useful, chosen.purchase)]
-    if settled:
-        settled[0].notes = _left_out(filler, left)
+    if chosen is not None and settled:
+        settled[0].notes = _notes(filler, left, chosen, rounds)
     work = sum(left) * len(useful)
     if chosen is not None and chosen.is_within(_CLOSE):
         if work <= _MOST_COMPARED and not chosen.is_within(1):
             rivals = [_settled(filler, useful, each) for each in _as_first_fit(filler, useful, left, ledger)]
             notes, settled = settled[0].notes, [min([*settled, *rivals], key=lambda purchase: purchase.rank)]
             settled[0].notes = notes
+        settled[0].notes = (*settled[0].notes, *_far(settled[0], chosen))
         return settled[0]
     best = _greedy(filler, useful, values, left, ledger, cheapest_per_value)
     if len(useful) == 1 and sum(map(bool, left)) == 1:
@@ -235,7 +246,7 @@ def _buy_in_tier(
     tries += _parted(filler, useful, left, ledger)
     settled.append(_settled(filler, useful, min([best, *tries], key=_preference)))
     found = min(settled, key=_preference)
-    found.notes = _notes(filler, left, chosen, rounds)
+    found.notes = (*_notes(filler, left, chosen, rounds), *_far(found, chosen))
     if is_far and not is_compared:
         found.notes = (*found.notes, NotCompared(sum(left), len(useful)))
     return found
@@ -244,9 +255,21 @@ def _buy_in_tier(
 def _notes(filler: Filler, left: Sequence[int], chosen: Priced | None, rounds: int) -> tuple[Cause, ...]:
     """For how many of the pods prices cannot choose nodes."""
     if chosen is not None:
-        return _left_out(filler, left)
+        return ((SolverFailed(),) if chosen.has_failed else ()) + _left_out(filler, left)
     kinds, most = sum(1 for count in left if count), most_kinds(rounds)
     return (TooManyKinds(kinds, most),) if kinds > most else ()
+
+
+def _far(found: Purchase, chosen: Priced | None) -> tuple[Cause, ...]:
+    """How far from what is proven the nodes are, where prices could choose for all pods and that is much."""
+    if chosen is None or chosen.proven_micro <= 0:
+        return ()
+    homeless, price_micro, _ = found.rank
+    if homeless != chosen.homeless or price_micro <= chosen.proven_micro * _FAR:
+        return ()
+    parts_micro = round(chosen.parts_micro) if chosen.parts_micro > 0 else None
+    pods = sum(load.pods * times for load, times in found.loads)
+    return (FarFromBound(pods, price_micro, round(chosen.proven_micro), parts_micro),)
 
 
 def _promising(filler: Filler, useful: Sequence[OfferedType], left: Sequence[int], best: Purchase) -> list[OfferedType]:

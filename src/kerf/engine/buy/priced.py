@@ -38,12 +38,16 @@ class Priced:
     """A purchase; how many of its pods no type holds at all, and what the others cost at least, in micro-units.
 
     Where prices have settled near a proven bound, at least is what they would cost if nodes could be bought in parts:
-    that is nearer than the bound, and no proof.
+    that is nearer than the bound, and no proof. `proven_micro` is the bound in any case, and `parts_micro` what they
+    would cost in parts; 0 where prices have not settled. `has_failed` says that the solver did.
     """
 
     purchase: Purchase
     homeless: int
     least_micro: float
+    proven_micro: float = 0.0
+    parts_micro: float = 0.0
+    has_failed: bool = False
 
     def is_within(self, factor: float) -> bool:
         """Whether all that can have a node have one, for no more than so many times the least."""
@@ -60,11 +64,14 @@ def priced(
     most_rounds: int = MOST_ROUNDS,
     tier: Sequence[OfferedType] = (),
 ) -> Priced | None:
-    """Nodes for as many of the pods as prices can choose for; None for few pods, or too many kinds of them.
+    """Nodes for as many of the pods as prices can choose for; None for few pods, too many kinds, or a free type.
 
     `offered_types` beat each other in some respect, and are all that is worth a look of the `tier`. The ledger stays as
     it is. Cost: see `columns_of`; less where the filler's holding has kept of earlier decisions what is needed now.
     """
+    if any(each.price_micro <= 0 for each in offered_types):
+        # Any node is worth more than that.
+        return None
     held = filler.held_by(offered_types, np.arange(len(left)))
     numbers = np.flatnonzero((np.array(left) > 0) & held.any(axis=0))
     if (
@@ -91,7 +98,8 @@ def priced(
     purchase.left = remaining.tolist()
     homeless = sum(left) - int(relaxation.demand.sum())
     is_trusted = least_micro < found.parts_micro <= least_micro * _TRUSTED
-    return Priced(purchase, homeless, found.parts_micro if is_trusted else least_micro)
+    nearest_micro = found.parts_micro if is_trusted else least_micro
+    return Priced(purchase, homeless, nearest_micro, least_micro, found.parts_micro, found.has_failed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,7 +54,7 @@ class SizeKinds:
     @property
     def count(self) -> int:
         """How many kinds there are."""
-        return len(np.unique(self.of))
+        return len(set(self.of.tolist()))
 
     def shown(self, number: int) -> Amounts:
         """By shape the one that stands for its kind on nodes of the type."""

@@ -64,7 +64,7 @@ def whole_cards_of(relaxation: Relaxation, number: int) -> int | None:
 def _numbers(relaxation: Relaxation, at: int) -> Iterator[int]:
     """How many cards of a node pods may take so together, none first."""
     asked = relaxation.groups[int(relaxation.group[at])].whole_cards
-    each = np.unique(asked[(asked > 0) & relaxation.takes[:, at]]).tolist()
+    each = sorted(set(asked[(asked > 0) & relaxation.takes[:, at]].tolist()))
     can = np.zeros(int(relaxation.cards[at]) + 1, dtype=np.bool_)
     can[0] = True
     for number in range(1, len(can)):

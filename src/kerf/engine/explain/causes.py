@@ -632,6 +632,11 @@ def _(cause: causes.SearchFailed) -> str:
 
 
 @words.register
+def _(_: causes.SolverFailed) -> str:
+    return "the solver of linear programs gave no answer: nodes are filled one by one and may cost more"
+
+
+@words.register
 def _(cause: causes.TooManyKinds) -> str:
     return (
         f"{cause.kinds:,} kinds of pods need nodes, more than the {cause.most:,} for which this budget looks for the "
@@ -654,6 +659,27 @@ def _(cause: causes.NotCompared) -> str:
         f"first-fit was not tried for {cause.pods:,} pods among {cause.types:,} types, which takes too long: it might "
         "cost less (--strategy first-fit)"
     )
+
+
+@words.register
+def _(cause: causes.FarFromBound) -> str:
+    above = _above(cause.price_micro, cause.bound_micro)
+    begin = f"the nodes for {cause.pods:,} pods cost {above} more than is proven that they must"
+    if cause.parts_micro is None:
+        return f"{begin}: the search for a cheaper mix ended before its prices had settled (--budget 30s looks longer)"
+    if cause.parts_micro <= cause.bound_micro:
+        return f"{begin}: they are few of each kind, and nodes cannot be bought in parts"
+    over = _above(cause.price_micro, cause.parts_micro)
+    return (
+        f"{begin}, and {over} more than the cheapest mix that was found would cost in parts of nodes: no more than "
+        "that is lost by whole nodes, and the rest of the gap is that the bound is weak for such pods"
+    )
+
+
+def _above(part: int, whole: int) -> str:
+    """How much more it is, in percent, rounded up to one decimal."""
+    tenths = max(0, -((whole - part) * 1000 // whole))
+    return f"{tenths // 10}.{tenths % 10} %"
 
 
 @words.register

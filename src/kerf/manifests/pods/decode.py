@@ -19,7 +19,7 @@ import msgspec
 from kerf.errors import DecodeError, brief
 from kerf.manifests.admission import AdmissionDefaults, Defaults
 from kerf.manifests.kinds import POD_SPEC
-from kerf.manifests.metadata import Meta, instant, shared_text
+from kerf.manifests.metadata import NO_TEXTS, Meta, instant, shared_text
 from kerf.manifests.pods.claims import claim_template_of
 from kerf.manifests.pods.nodeaffinity import node_affinity_of
 from kerf.manifests.pods.refusal import refusals
@@ -74,7 +74,6 @@ _CONTAINER_PARTS = ("name", "resources", "ports", "restartPolicy", "securityCont
 RESIZE_PENDING, INFEASIBLE = "PodResizePending", "Infeasible"
 """A condition of a pod, and its reason where the node could never do what is asked."""
 _NAMED = {"matchFields"}
-_NO_ANNOTATIONS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,7 +425,7 @@ def kept_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
         for key, text in annotations.items()
         if key.partition("/")[0] in READ_DOMAINS
     }
-    return kept or _NO_ANNOTATIONS
+    return kept or NO_TEXTS
 
 
 def is_ready(phase: str | None, said: str | None) -> bool:

@@ -17,7 +17,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from kerf.manifests.documents import Document, JsonDocument
 from kerf.manifests.kinds import CONTAINER_STATUSES, OWNERS
-from kerf.manifests.metadata import owner_of, shared_text, shared_texts
+from kerf.manifests.metadata import NO_TEXTS, owner_of, shared_text, shared_texts
 from kerf.manifests.ownkeys import is_unknown
 from kerf.manifests.pods.decode import (
     INFEASIBLE,
@@ -206,7 +206,7 @@ def _pod(found: _LivePod, source: str) -> Pod:
         name=meta.name,
         spec=spec,
         labels=_labels(_bytes(meta.labels)),
-        annotations=kept_annotations(meta.annotations or _NO_TEXTS),
+        annotations=kept_annotations(meta.annotations or NO_TEXTS),
         uid=meta.uid,
         resource_version=meta.resource_version or "",
         created_s=_instant(meta.creation_timestamp) or 0,
@@ -226,7 +226,6 @@ def _pod(found: _LivePod, source: str) -> Pod:
 
 
 _NO_STATUS = _Status()
-_NO_TEXTS: Mapping[str, str] = {}
 
 
 def _bytes(raw: _Bytes) -> bytes:
@@ -275,7 +274,7 @@ def _resized_of(encoded: bytes, sizes: bytes, is_infeasible: bool) -> PodSpec:
 @lru_cache(maxsize=_SHAPES)
 def _labels(encoded: bytes) -> Mapping[str, str]:
     found = _checked(encoded, LABELS)
-    return shared_texts(found) if found else _NO_TEXTS
+    return shared_texts(found) if found else NO_TEXTS
 
 
 @lru_cache(maxsize=_SHAPES)
