@@ -222,11 +222,13 @@ def _buy_in_tier(
     settled = [] if chosen is None else [_settled(filler, useful, chosen.purchase)]
     if settled:
         settled[0].notes = _left_out(filler, left)
-    work = sum(left) * len(useful)
+    # By minValues a claim names types, too, that are not worth buying.
+    rivals = tier if filler.keeps_choice else useful
+    work = sum(left) * len(rivals)
     if chosen is not None and chosen.is_within(_CLOSE):
         if work <= _MOST_COMPARED and not chosen.is_within(1):
-            rivals = [_settled(filler, useful, each) for each in _as_first_fit(filler, useful, left, ledger)]
-            notes, settled = settled[0].notes, [min([*settled, *rivals], key=lambda purchase: purchase.rank)]
+            more = [_settled(filler, useful, each) for each in _as_first_fit(filler, rivals, left, ledger)]
+            notes, settled = settled[0].notes, [min([*settled, *more], key=lambda purchase: purchase.rank)]
             settled[0].notes = notes
         return settled[0]
     best = full_nodes(filler, useful, values, left, ledger, cheapest_per_value)
@@ -242,7 +244,7 @@ def _buy_in_tier(
         if work <= _MOST_COMPARED:
             tries += [bought for only in promising for bought in _as_first_fit(filler, [only], left, ledger)]
     if is_compared:
-        tries += _as_first_fit(filler, useful, left, ledger)
+        tries += _as_first_fit(filler, rivals, left, ledger)
     tries += _parted(filler, useful, left, ledger)
     settled.append(_settled(filler, useful, min([best, *tries], key=_preference)))
     found = min(settled, key=_preference)
