@@ -147,6 +147,7 @@ def test_a_node_over_its_price_cap_is_replaced_once(cluster: Cluster) -> None:
 
     assert 2 == len(first) == len(cluster.names("NodeClaim"))
     successor = next(claim for claim in cluster.api.list("NodeClaim") if claim["metadata"]["name"] != "gpu-1")
-    assert "gpu-1" == successor["metadata"]["annotations"]["kerf.dev/replaces"]
+    annotations = successor["metadata"]["annotations"]
+    assert ("gpu-1", "1.00") == (annotations["kerf.dev/replaces"], annotations["kerf.dev/planned-price"])
     assert "takes 1 pod of node node-1, which then goes" in cluster.said("Replacing")[0]
     assert "price 4.00 > cap 1.50" in cluster.condition("DisruptionReason")[2]

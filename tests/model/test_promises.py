@@ -13,8 +13,18 @@ import kerf
 from kerf.model import promises
 from kerf.model.gpu import DeviceShape, GPUModel, Profile
 from kerf.model.instancetypes import OfferingKey
-from kerf.model.nodeclaim import PLANNED_OFFERING, PLANNED_PODS, PLANNED_ROUNDS, PREDICTED_DEVICES
-from kerf.model.promises import BrokenPromise, Promises, planned_type, pods_under, read, resources, written
+from kerf.model.nodeclaim import PLANNED_OFFERING, PLANNED_PODS, PLANNED_PRICE, PLANNED_ROUNDS, PREDICTED_DEVICES
+from kerf.model.promises import (
+    BrokenPromise,
+    Promises,
+    planned_price_micro,
+    planned_type,
+    pods_under,
+    read,
+    resources,
+    with_price,
+    written,
+)
 from kerf.testing.builders import a_claim, an_instance_type, cards
 from kerf.testing.builders import resources as amounts
 
@@ -117,6 +127,22 @@ def test_the_type_is_that_of_the_launch_before_that_of_the_plan() -> None:
     assert "g5.xlarge" == planned_type(a_claim(instance_type="g5.xlarge", annotations=planned))
 
 
+@given(st.integers(0, 10**15 - 1))
+def test_a_price_is_read_as_it_was_written(price_micro: int) -> None:
+    """To the millionth."""
+    assert price_micro == planned_price_micro(a_claim(annotations=with_price(price_micro)))
+
+
+@given(
+    st.text() | st.floats().map(str) | st.sampled_from(["", "-1.00", "1", "1.0000001", "0x1", "\u0661.\u0660\u0660"])
+)
+def test_a_price_that_a_person_wrote_is_one_or_none(text: str) -> None:
+    """Never an error, and never less than nothing."""
+    found = planned_price_micro(a_claim(annotations={PLANNED_PRICE: text}))
+
+    assert found is None or (found >= 0 and found == round(float(text) * 10**6))
+
+
 def test_resources_are_as_launched_then_as_the_type_has_them() -> None:
     """What only the requests name is promised too."""
     kind = an_instance_type("m5.large", cpu=2)
@@ -130,8 +156,8 @@ def test_resources_are_as_launched_then_as_the_type_has_them() -> None:
 def test_no_other_module_reads_or_writes_the_annotations() -> None:
     """Their names stand in the model of the claim, and their form in one module."""
     allowed = {"model/nodeclaim.py", "model/promises.py"}
-    root, spelled = Path(kerf.__file__).parent, {PLANNED_PODS, PLANNED_OFFERING, PREDICTED_DEVICES}
-    constants = {"PLANNED_PODS", "PLANNED_OFFERING", "PREDICTED_DEVICES"}
+    root, spelled = Path(kerf.__file__).parent, {PLANNED_PODS, PLANNED_OFFERING, PLANNED_PRICE, PREDICTED_DEVICES}
+    constants = {"PLANNED_PODS", "PLANNED_OFFERING", "PLANNED_PRICE", "PREDICTED_DEVICES"}
 
     def is_named(node: ast.AST) -> bool:
         is_constant = isinstance(node, ast.Name) and node.id in constants

@@ -40,7 +40,7 @@ from kerf.model.nodes import Node
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import RESERVE, Deletion, Launch, PlacedPod, Plan, Repartition
 from kerf.model.poolhash import stamp
-from kerf.model.promises import Promises, written
+from kerf.model.promises import Promises, with_price, written
 from kerf.model.snapshot import ClusterSnapshot, Upserted
 from kerf.model.times import instant_text
 from kerf.ports import AlreadyExists, Clock, Conflict, KubeWriter, NotFound, Recorder
@@ -282,7 +282,7 @@ def claim_of(launch: Launch, pool: NodePool, now_s: float) -> NodeClaim:
         FOLLOW: launch.follow,
     }
     if launch.replaces:
-        annotations[REPLACES] = ",".join(launch.replaces)
+        annotations |= {REPLACES: ",".join(launch.replaces), **with_price(launch.price_micro)}
     if launch.is_relaxed:
         annotations[MIN_VALUES_RELAXED] = "true"
     return NodeClaim(

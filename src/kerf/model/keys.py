@@ -9,8 +9,8 @@ _NAMES = (
     " device-plugin-configs eviction follow gpu-sharing hami-mode interrupt"
     " kwok-instance lead-times lint-ignore max-launches-per-minute"
     " max-price-per-gpu-hour max-price-per-hour mig-configs min-nodes observed-devices opportunistic"
-    " opportunistic-namespaces overloaded-by pinned planned-offering planned-pods planned-rounds pod-group"
-    " pod-group-min pods-seen predicted-devices prewarm prewarm-cronjobs prewarm-namespaces"
+    " opportunistic-namespaces overloaded-by pinned planned-offering planned-pods planned-price planned-rounds"
+    " pod-group pod-group-min pods-seen predicted-devices prewarm prewarm-cronjobs prewarm-namespaces"
     " registered-less rejected relabelled replace-expired replaced-by replaces"
     " reserved-for restart-cost run-for usage-history window window-namespaces"
 )

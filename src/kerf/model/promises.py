@@ -8,13 +8,21 @@ The spec and the status promise as well, by type: see `resources` for what pods 
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from kerf.model.gpu import DeviceShape, GPUModel, Profile
-from kerf.model.instancetypes import InstanceType, OfferingKey
-from kerf.model.nodeclaim import PLANNED_OFFERING, PLANNED_PODS, PLANNED_ROUNDS, PREDICTED_DEVICES, NodeClaim
+from kerf.model.instancetypes import MICRO, InstanceType, OfferingKey, price_text
+from kerf.model.nodeclaim import (
+    PLANNED_OFFERING,
+    PLANNED_PODS,
+    PLANNED_PRICE,
+    PLANNED_ROUNDS,
+    PREDICTED_DEVICES,
+    NodeClaim,
+)
 from kerf.model.quantities import NOTHING
 
 _MOST_MIB = 2**40
@@ -25,6 +33,7 @@ _FORMS = {
     PLANNED_OFFERING: "type/zone/capacity-type",
     PREDICTED_DEVICES: 'JSON such as [{"model": "T4", "memoryMiB": 15360}]',
 }
+_PRICE = re.compile(r"[0-9]{1,9}\.[0-9]{2,6}")
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 """What parsing text of unknown form can raise; a deep nesting and a number of 5,000 digits are among it."""
 
@@ -131,6 +140,20 @@ def offering_of(annotations: Mapping[str, str]) -> OfferingKey | None:
     """The planned offering alone: prices ask it of every node, and the pods would have to be parsed with it."""
     parts = annotations.get(PLANNED_OFFERING, "").split("/")
     return OfferingKey(*parts) if 3 <= len(parts) <= 5 else None
+
+
+def with_price(price_micro: int) -> dict[str, str]:
+    """The annotation that `planned_price_micro` reads."""
+    return {PLANNED_PRICE: price_text(price_micro)}
+
+
+def planned_price_micro(claim: NodeClaim) -> int | None:
+    """What its offering cost an hour when it was bought; None where the claim does not say it, or not as Kerf does."""
+    text = claim.annotations.get(PLANNED_PRICE, "")
+    if not _PRICE.fullmatch(text):
+        return None
+    whole, _, decimals = text.partition(".")
+    return int(whole) * MICRO + int(decimals.ljust(6, "0"))
 
 
 def planned_type(claim: NodeClaim) -> str:

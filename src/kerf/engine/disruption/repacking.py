@@ -26,15 +26,17 @@ from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE
 from kerf.model.groups import group_of
 from kerf.model.lowerbound import NANO
 from kerf.model.nodepool import UNDERUTILIZED
-from kerf.model.quantities import CPU, MEMORY, NOTHING, PODS
+from kerf.model.promises import planned_price_micro
 
 _WASTED = 50
 """A node is looked at where it costs one part in so many more than its pods are worth; prices are no more exact."""
 _HOUR_S = 3600
 _MOST_ALONE = 10
 """Nodes that are tried one by one where no more of them save anything together."""
-SETTLES_S, HALF_FILLED_S = 7_200.0, 1_200.0
-"""So long a node that was bought in the place of others is left alone: filled as it was planned, and filled less."""
+SETTLES_S = 1_200.0
+"""So long a node that was bought in the place of others is left alone: schedulers fill it as they do."""
+_STEADY_S = 7_200.0
+"""So long it is worth no more than it was bought for: a price that has risen since may fall again."""
 _MOST_WORK, _FEWEST_TRIES = 20_000, 3
 """Nodes and pods looked at in one pass, over all tries; and so many tries on any fleet."""
 _MOST_WINDOWS = 8
@@ -63,20 +65,12 @@ def _is_settled(candidate: Candidate, world: World) -> bool:
     """Whether the node may be judged: not one that has just come in the place of others, nor one with pods of a group.
 
     Schedulers fill a new node by their own rules and not always as planned, and the same must not be tried again at
-    once. One that has all it was bought for is as it was wanted: only prices can speak against it so soon, and they
-    may turn again. A group moves as a whole or not at all.
+    once. A group moves as a whole or not at all.
     """
     claim = candidate.claim
-    age_s = world.snapshot.taken_at_s - claim.created_s
-    if claim.replaces and age_s < SETTLES_S and (age_s < HALF_FILLED_S or _is_filled(candidate)):
+    if claim.replaces and world.snapshot.taken_at_s - claim.created_s < SETTLES_S:
         return False
     return all(group_of(pod) is None for pod in candidate.pods)
-
-
-def _is_filled(candidate: Candidate) -> bool:
-    """Whether the node's pods ask for what it was bought for, or more; cards, which schedulers fill, do not count."""
-    used = sum((pod.spec.requests for pod in candidate.cluster_node.pods), NOTHING)
-    return all(used.get(name, 0) >= candidate.claim.requests.get(name, 0) for name in (CPU, MEMORY, PODS))
 
 
 class _Judged:
@@ -85,7 +79,8 @@ class _Judged:
     def __init__(self, world: World, candidate: Candidate, worths: dict[str, int], restarts: Restarts) -> None:
         now_s, pods = world.snapshot.taken_at_s, candidate.pods
         self.candidate = candidate
-        self.price_micro = present_price(candidate.cluster_node, world.supply)
+        self.price_micro = _steady_price(candidate, world)
+        self.has_risen = self.price_micro < present_price(candidate.cluster_node, world.supply)
         self.worth_micro = sum(worths.get(pod.key, 0) for pod in pods) // NANO
         self.waste_micro = self.price_micro - self.worth_micro
         self.lost_micro = (
@@ -111,6 +106,15 @@ class _Judged:
         return (-self.waste_micro / self.price_micro, self.candidate.node.name)
 
 
+def _steady_price(candidate: Candidate, world: World) -> int:
+    """What an hour of the node costs; where it came in the place of others not long ago, no more than it cost then."""
+    claim, price = candidate.claim, present_price(candidate.cluster_node, world.supply)
+    if not claim.replaces or world.snapshot.taken_at_s - claim.created_s >= _STEADY_S:
+        return price
+    bought = planned_price_micro(claim)
+    return 0 if bought is None else min(price, bought)
+
+
 def _judged(world: World, candidates: Sequence[Candidate]) -> list[_Judged]:
     """All of them, the most wasted first; without those with a pod that nothing for sale holds, which must stay."""
     pods = [pod for each in candidates for pod in each.pods]
@@ -123,7 +127,8 @@ def _judged(world: World, candidates: Sequence[Candidate]) -> list[_Judged]:
     worths = {pod.key: by_first.get(shape.pods[0].key, 0) for shape in shapes for pod in shape.pods}
     restarts = Restarts(pods)
     served = (each for each in candidates if all(pod.key in worths for pod in each.pods))
-    return sorted((_Judged(world, each, worths, restarts) for each in served), key=lambda each: each.order)
+    found = (_Judged(world, each, worths, restarts) for each in served)
+    return sorted((each for each in found if each.is_wasted or not each.has_risen), key=lambda each: each.order)
 
 
 def _best(world: World, judged: Sequence[_Judged]) -> Substitution | None:
@@ -214,7 +219,7 @@ def _lacks(world: World, substitutes: Substitutes, candidate: Candidate, found: 
         return Lacks.SAVING
     if any(group_of(pod) is not None for pod in candidate.pods):
         return Lacks.GROUP
-    if not _is_settled(candidate, world):
+    if not _is_settled(candidate, world) or _steady_price(candidate, world) <= found.after_micro:
         return Lacks.REST
     saving = substitutes.of([candidate], must_save=True)
     if saving is None:
