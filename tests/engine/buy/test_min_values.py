@@ -1,6 +1,7 @@
 """minValues of NodePools: how many types a claim names at least, and what that does to loads, limits and pools."""
 
 from itertools import permutations
+from random import Random
 from typing import Any
 
 import pytest
@@ -197,3 +198,29 @@ def test_a_stricter_value_is_never_cheaper(asked: dict[str, Any]) -> None:
 
         assert [0, 0, 0] == [len(each.unplaced) for each in decided]
         assert sorted(costs) == costs
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_types_that_only_a_claim_names_count_for_first_fit_too(seed: int) -> None:
+    """The small type is worth nothing beside the large, cheap one, but claims name it: no plan costs more."""
+    types = [
+        an_instance_type("small", cpu=4, memory="16Gi", pods=3, price="2.90"),
+        an_instance_type("large", cpu=8, memory="16Gi", pods=8, price="2.13"),
+        an_instance_type("tiny", cpu=2, memory="4Gi", pods=8, price="3.58"),
+    ]
+    random = Random(seed)
+    pods = [
+        pod
+        for number in range(20)
+        for pod in some(
+            random.randint(1, 5),
+            f"g{number}",
+            cpu=random.choice(("500m", "1", "2", "3", "4")),
+            memory=random.choice(("512Mi", "1Gi", "4Gi", "6Gi")),
+        )
+    ]
+    snapshot, market = a_snapshot(pools=[asking(INSTANCE_TYPE, 2)], pods=pods), a_market(*types)
+
+    cost, first_fit = (plan(snapshot, market, Options(strategy)).cost.after_micro for strategy in (COST, FIRST_FIT))
+
+    assert cost <= first_fit

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from kerf.engine.buy.filling import Filler
+from kerf.engine.buy.fullnodes import cheapest_per_value, full_nodes, values_of
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.buy.packing import _greedy, _promising, _values, cheapest_nodes, cheapest_per_value
+from kerf.engine.buy.packing import _promising, cheapest_nodes
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.place.shapes import Shape, group
 from kerf.engine.supply.offered import OfferedType
@@ -159,11 +160,11 @@ def test_a_type_that_is_not_tried_alone_is_no_better(seed: int) -> None:
     offered_types = supply_of(a_hami_pool(), types=types).available
     filler, ledger = Filler(group(pods)), Ledger((), {})
     left = [len(shape) for shape in filler.shapes]
-    values = _values(filler, offered_types, left)
-    best = _greedy(filler, offered_types, values, left, ledger, cheapest_per_value)
+    values = values_of(filler, offered_types, left)
+    best = full_nodes(filler, offered_types, values, left, ledger, cheapest_per_value)
 
     tried = set(map(id, _promising(filler, offered_types, left, best)))
 
     for only in offered_types:
         if id(only) not in tried:
-            assert _greedy(filler, [only], values, left, ledger, cheapest_per_value).rank > best.rank
+            assert full_nodes(filler, [only], values, left, ledger, cheapest_per_value).rank > best.rank

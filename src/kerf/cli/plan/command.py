@@ -9,13 +9,30 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from kerf.cli.examples import ExampleCommand
 from kerf.cli.inputs.options import input_options, output_option, pod_options, policy_options
 from kerf.config import seconds_of
-from kerf.model.policies import AUTO, BUDGETS, COST, FOLLOWING, SHORT, STRATEGIES
+from kerf.model.policies import AUTO, BUDGETS, COST, FIRST_FIT, FOLLOWING, SHORT, STRATEGIES
 
 _DAYS = re.compile(r"([0-9]{1,3})d", re.ASCII)
+
+
+_OF_A_PLAN = ("chart", "timings")
+_WITHOUT_MEANING = {
+    "calendar_s": (*_OF_A_PLAN, "strategy", "budget", "follow", "preference_policy", "min_values_policy"),
+    "compare": _OF_A_PLAN,
+    "strategies": (*_OF_A_PLAN, "strategy", "budget"),
+    "consolidate": (*_OF_A_PLAN, "namespace", "selector"),
+}
+"""By flag in whose place no plan is made, the flags that would change nothing beside it."""
+_ANSWERS = {
+    "calendar_s": "windows that open",
+    "compare": "a comparison of requests",
+    "strategies": "a comparison of all strategies and budgets",
+    "consolidate": "the removal of nodes, whose pods are all looked at",
+}
 
 
 def _span_s(_context: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
@@ -107,6 +124,25 @@ def plan(**flags: Any) -> int:
         raise click.UsageError(
             "--consolidate: expected neither --compare, --strategies nor --calendar, as it stands in place of a plan"
         )
+    _refuse_without_meaning(flags)
     from kerf.cli.plan.planning import show
 
     return show(flags)
+
+
+def _refuse_without_meaning(flags: dict[str, Any]) -> None:
+    """Refuse flags that were given and that nothing would look at. Raises UsageError."""
+    context = click.get_current_context()
+    names = {each.name: each.opts[-1] for each in context.command.params if each.name is not None}
+
+    def is_given(name: str) -> bool:
+        return context.get_parameter_source(name) != ParameterSource.DEFAULT
+
+    for instead, others in _WITHOUT_MEANING.items():
+        ignored = [names[name] for name in others if is_given(name)] if is_given(instead) else []
+        if ignored:
+            refused, verb = " and no ".join(ignored), "says" if len(ignored) == 1 else "say"
+            text = f"{names[instead]}: expected no {refused}, which {verb} nothing about {_ANSWERS[instead]}"
+            raise click.UsageError(text)
+    if flags["strategy"] == FIRST_FIT and is_given("budget"):
+        raise click.UsageError(f"--budget: expected no --strategy {FIRST_FIT}, which looks for no cheaper nodes")

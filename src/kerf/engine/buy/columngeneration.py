@@ -23,7 +23,7 @@ Then parts become whole: what is bought nearly once more is bought, the rest is 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from math import isqrt, sqrt
+from math import inf, isqrt, sqrt
 
 import numpy as np
 
@@ -165,13 +165,15 @@ class Search:
     """How long nodes are looked for, and from where: `most_rounds` of prices, beginning with the `known` columns.
 
     Rounds end where nodes in parts cost no more than `enough` above the least, relatively; without rounds nodes are
-    bought only there. With `keeps` it is said which columns may be of use again.
+    bought only there. With `keeps` it is said which columns may be of use again. `unserved` is by shape what a pod
+    without a node costs, in micro-units, where limits may leave some over: then a dive buys all that it can.
     """
 
     most_rounds: int = MOST_ROUNDS
     known: Sequence[Column] = ()
     enough: float = 0.0
     keeps: bool = False
+    unserved: Floats | None = None
 
 
 def columns_of(
@@ -191,7 +193,7 @@ def columns_of(
     units = _limited([unit for at in types for unit in _units(filler, relaxation, at, usual, fills)], ledger)
     if not units:
         return Columns([])
-    generation = _Generation(relaxation, kinds, units, worth, search.most_rounds)
+    generation = _Generation(relaxation, kinds, units, worth, search)
     generation.know(search.known)
     return generation.bought(search.enough, keeps=search.keeps)
 
@@ -304,9 +306,10 @@ class _Generation:
     """Rounds of columns, then the dive."""
 
     def __init__(
-        self, relaxation: Relaxation, kinds: SizeKinds, units: Sequence[_Unit], worth: Floats, most_rounds: int
+        self, relaxation: Relaxation, kinds: SizeKinds, units: Sequence[_Unit], worth: Floats, search: Search
     ) -> None:
-        self._relaxation, self._units, self._most_rounds = relaxation, units, most_rounds
+        self._relaxation, self._units, self._most_rounds = relaxation, units, search.most_rounds
+        self._unserved = search.unserved
         self._kinds = kinds
         able = np.array([unit.alone > 0 for unit in units])
         self._rows = Rows(kinds, relaxation.demand, able, [unit.shown for unit in units])
@@ -343,7 +346,8 @@ class _Generation:
         self._alone = np.maximum(best, 1), np.where(best > 0, prices[cheapest, 0], highest)
         for shape, cost in enumerate(least.tolist()):
             rows = self._rows.of_shape[shape]
-            self._program.add_column(min(cost, highest) * self._scale * _NEVER, rows, [1.0] * len(rows))
+            never = min(cost, highest) * _NEVER if self._unserved is None else float(self._unserved[shape])
+            self._program.add_column(never * self._scale, rows, [1.0] * len(rows))
         for shape in np.flatnonzero(np.isfinite(least)).tolist():
             alone = np.zeros((1, len(least)), dtype=np.int64)
             at = int(cheapest[shape])
@@ -531,7 +535,7 @@ class _Generation:
         """
         kept = np.zeros(len(amounts))
         # Not what the program says now: after another dive it has no answer.
-        highest = self._costs[-1] * _TOO_MUCH
+        highest = self._costs[-1] * _TOO_MUCH if self._unserved is None else inf
         for _ in range(_MOST_DIVES):
             whole = np.floor(amounts + _NEARLY)
             rest = np.where(amounts - whole > _NEARLY, amounts - whole, 0.0)

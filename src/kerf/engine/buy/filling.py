@@ -210,13 +210,18 @@ class Filler:
         load = self._filled(offered, remaining)
         if load is None or self._groups is None or not asks(offered):
             return load
-        key = _key(self.holding.row(offered), load.amounts)
+        row = self.holding.row(offered)
+        wanted = np.minimum(np.asarray(remaining, dtype=np.int64), self._held[row])
+        key = _key(row, wanted)
         if key not in self._chosen:
-            self._chosen[key] = self._with_choice(load)
+            self._chosen[key] = self._with_choice(load, wanted)
         return self._chosen[key]
 
-    def _with_choice(self, load: Load) -> Load | None:
-        """The longest part of the load, in the order in which it was filled, that enough types hold."""
+    def _with_choice(self, load: Load, wanted: Amounts) -> Load | None:
+        """The longest part of the load, in the order in which it was filled, that enough types hold.
+
+        Then what else of the wanted pods the same types hold beside it, the largest first.
+        """
         needed = self._needed(load)
         if needed is not None:
             return replace(load, needed=needed, findings=None)
@@ -229,7 +234,28 @@ class Filler:
                 many = middle - 1
             else:
                 few, best = middle, replace(made, needed=needed, findings=None)
-        return best
+        return best if best is None else self._beside(best, wanted)
+
+    def _beside(self, load: Load, wanted: Amounts) -> Load:
+        """The load with as many more of the wanted pods as its type holds and those that its claim names."""
+        counts = load.amounts
+        for number in self.order(self.holding.row(load.offered), np.maximum(0, wanted - counts)):
+            few, many = 0, int(wanted[number] - counts[number])
+            middle = 1
+            while few < many:
+                asked = counts.copy()
+                asked[number] += middle
+                made = self._filled(load.offered, asked)
+                if made is None or (made.amounts != asked).any() or not self._all_hold(load.needed, made):
+                    many = middle - 1
+                else:
+                    few, load = middle, replace(made, needed=load.needed, findings=None)
+                middle = (few + many + 1) // 2
+            counts = load.amounts
+        return load
+
+    def _all_hold(self, others: Sequence[OfferedType], load: Load) -> bool:
+        return all(self.holds(other, load) for other in others)
 
     def _needed(self, load: Load) -> tuple[OfferedType, ...] | None:
         """The cheapest other types whose values are enough with those of the planned one; None where none are.
@@ -310,7 +336,7 @@ class Filler:
         order: list[int] = numbers[np.lexsort((held[numbers], turns[numbers]))].tolist()
         load = self._full(row, wanted, order) if order else None
         keeps = self._groups is not None and asks(offered)
-        return self._with_choice(load) if keeps and load is not None else load
+        return self._with_choice(load, wanted) if keeps and load is not None else load
 
     def fill_alike(self, offered: OfferedType, load: Load) -> Load | None:
         """The pods of a load on another type, in the order in which they came there; None where it holds none of them.

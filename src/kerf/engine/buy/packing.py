@@ -2,6 +2,7 @@
 
 Pods have few shapes, so the search is over nodes full of pods and how often each is bought. For many pods of
 several shapes prices choose the nodes (`priced`); what comes that near to the least that the pods cost needs no rival.
+Where limits leave pods over, nodes that serve most of them are looked for, too (`serving`).
 Else it is greedy: the load that serves the most value for its price is bought as often as it repeats, where the value
 of a pod is what it costs alone on its best type. Several such searches run (all types together, each type alone,
 fullest nodes first where limits bind, Karpenter's own, and every way to part the pods where they are few) and the best
@@ -11,11 +12,9 @@ Pool weight comes first: pods go to the pools of the highest weight that can hol
 of one weight reservations come first: their instances are paid for, used or not.
 """
 
-import heapq
-import itertools
 import math
 import operator
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -26,13 +25,15 @@ from kerf.engine.buy.dominance import undominated
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.flexibility import asks
+from kerf.engine.buy.fullnodes import MARGIN, cheapest_per_value, full_nodes, fullest, values_of
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.mixing import mixed, suits
 from kerf.engine.buy.partition import cheapest_partition
 from kerf.engine.buy.priced import Priced, priced
 from kerf.engine.buy.relaxation import price_of
+from kerf.engine.buy.serving import is_limited, served, unserved
 from kerf.engine.place.shapes import UNCROWDED, Shape
-from kerf.engine.supply.holding import Amounts, Holding
+from kerf.engine.supply.holding import Holding
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import (
     Cause,
@@ -47,11 +48,6 @@ from kerf.model.causes import (
 )
 from kerf.model.quantities import CPU, MEMORY, Resources
 
-_PRECISION = 1 << 40
-_MARGIN = 1 + 1e-9
-"""A bound is worked out in floating point; so much more is never less than the exact one."""
-_MOST_A_POD = 1 << 62
-"""More than any price a pod: what a shape costs that no type takes."""
 _MOST_SINGLE_TYPES = 40
 """How many types are tried alone; beyond that the mixed search is as good and trying costs time."""
 
@@ -66,23 +62,8 @@ prices chose nodes that are not far from the least, and for each type alone; the
 _MOST_SETS = 3_000
 """Sets of the pods, times types, up to which every way to part them among nodes is gone through."""
 
-Preference = Callable[[int, int], tuple[int, ...]]
-"""Sort key of a node by its price and its value: the least is bought next. It falls with the price, and as the value
-rises."""
-
-
 BuyInTier = Callable[[Filler, Sequence[OfferedType], Sequence[int], Ledger], Purchase]
 """Nodes for pods among offered types of one weight; leaves the ledger as it is."""
-
-
-def cheapest_per_value(price: int, value: int) -> tuple[int, ...]:
-    """Price for the value that is served; then the smaller node."""
-    return (price * _PRECISION // max(1, value), price)
-
-
-def fullest(price: int, value: int) -> tuple[int, ...]:
-    """Most value on one node, for pools whose limits bind."""
-    return (-value, price)
 
 
 def cheapest_nodes(
@@ -123,13 +104,43 @@ def _fillers(
 
 
 def _search(fillers: Sequence[Filler], offered_types: Sequence[OfferedType], ledger: Ledger, rounds: int) -> Purchase:
-    pods = [len(shape) for shape in fillers[0].shapes]
+    shapes, pods = fillers[0].shapes, [len(shape) for shape in fillers[0].shapes]
     purchase = _by_tier(fillers, offered_types, pods, ledger, partial(_buy_in_tier, rounds=rounds))
+    if is_limited(fillers[-1], offered_types, purchase.left, ledger):
+        tries = (purchase, *_serving(fillers, offered_types, pods, ledger, rounds))
+        purchase = min(tries, key=lambda p: (unserved(shapes, p.left), p.rank))
     if any(purchase.left) and sum(pods) * len(offered_types) <= _MOST_COMPARED:
         # Counted tier by tier, a limit may have gone to pods that had another place.
-        tries = _as_first_fit(fillers[-1], offered_types, pods, ledger)
-        purchase = min([purchase, *tries], key=lambda p: sum(p.left))
+        more = _as_first_fit(fillers[-1], offered_types, pods, ledger)
+        purchase = min([purchase, *more], key=lambda p: unserved(shapes, p.left))
     return purchase
+
+
+def _serving(
+    fillers: Sequence[Filler],
+    offered_types: Sequence[OfferedType],
+    pods: Sequence[int],
+    ledger: Ledger,
+    rounds: int,
+) -> Iterator[Purchase]:
+    """Nodes for as many of the pods as limits allow, tier by tier; and the cheapest found for the same pods."""
+    cheapest = partial(_buy_in_tier, rounds=rounds)
+    open_to = [each for each in offered_types if ledger.room_for(each) is None]
+    numbers = np.arange(len(pods))
+    # A pool without a limit has room for these, so in one with a limit others come first.
+    later: list[int] = np.minimum(fillers[-1].held_by(open_to, numbers).max(axis=0, initial=0), 1).tolist()
+
+    def buy(filler: Filler, tier: Sequence[OfferedType], left: Sequence[int], spent: Ledger) -> Purchase:
+        if all(spent.room_for(each) is None for each in tier):
+            return cheapest(filler, tier, left, spent)
+        return served(filler, tier, left, spent, later, rounds)
+
+    found = _by_tier(fillers, offered_types, pods, ledger, buy)
+    yield found
+    same = _by_tier(fillers, offered_types, list(map(operator.sub, pods, found.left)), ledger, cheapest)
+    if not any(same.left):
+        same.left = found.left
+        yield same
 
 
 def _without_search(
@@ -205,7 +216,7 @@ def _by_tier(
 
 def _buy_greedily(filler: Filler, tier: Sequence[OfferedType], left: Sequence[int], ledger: Ledger) -> Purchase:
     ordered = sorted(tier, key=lambda c: c.order)
-    return _greedy(filler, ordered, _values(filler, ordered, left), left, ledger, cheapest_per_value)
+    return full_nodes(filler, ordered, values_of(filler, ordered, left), left, ledger, cheapest_per_value)
 
 
 def _buy_in_tier(
@@ -216,33 +227,35 @@ def _buy_in_tier(
         return Purchase(left=list(left))
     if suits(filler, useful, left, ledger):
         return mixed(filler, useful, left)
-    values = _values(filler, useful, left)
+    values = values_of(filler, useful, left)
     chosen = _by_prices(filler, useful, values, left, ledger, rounds, tier)
     settled = [] if chosen is None else [_settled(filler, useful, chosen.purchase)]
     if chosen is not None and settled:
         settled[0].notes = _notes(filler, left, chosen, rounds)
-    work = sum(left) * len(useful)
+    # By minValues a claim names types, too, that are not worth buying.
+    rivals = tier if filler.keeps_choice else useful
+    work = sum(left) * len(rivals)
     if chosen is not None and chosen.is_within(_CLOSE):
         if work <= _MOST_COMPARED and not chosen.is_within(1):
-            rivals = [_settled(filler, useful, each) for each in _as_first_fit(filler, useful, left, ledger)]
-            notes, settled = settled[0].notes, [min([*settled, *rivals], key=lambda purchase: purchase.rank)]
+            more = [_settled(filler, useful, each) for each in _as_first_fit(filler, rivals, left, ledger)]
+            notes, settled = settled[0].notes, [min([*settled, *more], key=lambda purchase: purchase.rank)]
             settled[0].notes = notes
         settled[0].notes = (*settled[0].notes, *_far(settled[0], chosen))
         return settled[0]
-    best = _greedy(filler, useful, values, left, ledger, cheapest_per_value)
+    best = full_nodes(filler, useful, values, left, ledger, cheapest_per_value)
     if len(useful) == 1 and sum(map(bool, left)) == 1:
         # Full nodes are the fewest of a type that hold equal pods.
         return best
     is_far = chosen is None or not chosen.is_within(_FAR)
-    tries = [_greedy(filler, useful, values, left, ledger, fullest)] if sum(best.left) else []
+    tries = [full_nodes(filler, useful, values, left, ledger, fullest)] if sum(best.left) else []
     is_compared = work <= (_MOST_COMPARED_FAR if is_far else _MOST_COMPARED)
     if is_far and len(useful) <= _MOST_SINGLE_TYPES:
         promising = _promising(filler, useful, left, best)
-        tries += [_greedy(filler, [only], values, left, ledger, cheapest_per_value) for only in promising]
+        tries += [full_nodes(filler, [only], values, left, ledger, cheapest_per_value) for only in promising]
         if work <= _MOST_COMPARED:
             tries += [bought for only in promising for bought in _as_first_fit(filler, [only], left, ledger)]
     if is_compared:
-        tries += _as_first_fit(filler, useful, left, ledger)
+        tries += _as_first_fit(filler, rivals, left, ledger)
     tries += _parted(filler, useful, left, ledger)
     settled.append(_settled(filler, useful, min([best, *tries], key=_preference)))
     found = min(settled, key=_preference)
@@ -284,7 +297,7 @@ def _promising(filler: Filler, useful: Sequence[OfferedType], left: Sequence[int
     for name in (CPU, MEMORY):
         asked = np.where(held > 0, pods.astype(np.float64) * filler.asked(name)[numbers], 0.0).sum(axis=1)
         has = np.maximum(filler.holding.amounts(name)[rows], 1).astype(np.float64)
-        nodes = np.maximum(nodes, np.ceil(asked / has / _MARGIN))
+        nodes = np.maximum(nodes, np.ceil(asked / has / MARGIN))
     homeless = np.where(held > 0, 0, pods).sum(axis=1).tolist()
     unserved, price_micro, _ = best.rank
     found = []
@@ -336,7 +349,7 @@ def _by_prices(
         return chosen
     purchase, spent = chosen.purchase, ledger.copy()
     _charge(purchase, spent)
-    rest = _greedy(filler, useful, values, purchase.left, spent, cheapest_per_value)
+    rest = full_nodes(filler, useful, values, purchase.left, spent, cheapest_per_value)
     return replace(chosen, purchase=Purchase([*purchase.loads, *rest.loads], rest.left))
 
 
@@ -367,120 +380,6 @@ def _is_allowed(purchase: Purchase, ledger: Ledger) -> bool:
             return False
         spent.charge(load.offered.pool.name, load.charge, times)
     return True
-
-
-def _values(filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[int]) -> list[int]:
-    """What one pod of each shape costs on its best type alone, in micro-units; 0 where none takes it."""
-    wanted = np.flatnonzero(left)
-    held = filler.held_by(offered_types, wanted)
-    prices = np.array([[c.price_micro] for c in offered_types], dtype=np.int64)
-    shares = np.where(held > 0, prices // np.maximum(held, 1), _MOST_A_POD).min(axis=0, initial=_MOST_A_POD)
-    values = [0] * len(left)
-    for number, share in zip(wanted.tolist(), shares.tolist(), strict=True):
-        values[number] = max(1, share) if share < _MOST_A_POD else 0
-    return values
-
-
-def _greedy(
-    filler: Filler,
-    offered_types: Sequence[OfferedType],
-    values: Sequence[int],
-    left: Sequence[int],
-    ledger: Ledger,
-    prefer: Preference,
-) -> Purchase:
-    return _Greedy(filler, offered_types, values, prefer).buy(left, ledger)
-
-
-class _Greedy:
-    """The best full node of all types, bought as often as it repeats, then the next.
-
-    A node that is full of what is left stays the fullest of its type for as long as no shape in it runs short: what
-    runs out beside it was no part of it. And a type is filled only once the most that it could hold would be the best.
-    """
-
-    def __init__(
-        self, filler: Filler, offered_types: Sequence[OfferedType], values: Sequence[int], prefer: Preference
-    ) -> None:
-        self._filler, self._types, self._values, self._prefer = filler, offered_types, values, prefer
-        self._loads: list[Load | None] = [None] * len(offered_types)
-        self._counts = np.zeros((len(offered_types), len(filler.shapes)), dtype=np.int64)
-        self._queue: list[tuple[tuple[int, ...], int, int, Load | None]] = []
-        self._pushed = itertools.count()
-        self._held = filler.held(())[filler.holding.rows(offered_types)]
-        self._worth = np.array(values, dtype=np.float64)
-        self._cheapest = [min(o.price_micro for o in offered.offerings) for offered in offered_types]
-
-    def buy(self, left: Sequence[int], ledger: Ledger) -> Purchase:
-        """Nodes for what is left; the ledger stays as it is."""
-        ledger, purchase = ledger.copy(), Purchase(left=list(left))
-        remaining = np.array(left, dtype=np.int64)
-        self._expect(range(len(self._types)), remaining)
-        while self._queue and any(purchase.left):
-            key, number, _, load = heapq.heappop(self._queue)
-            if load is None:
-                if ledger.room_for(self._types[number]) != 0:
-                    self._fill(number, remaining)
-                continue
-            # What is charged only grows: a node that breaks a limit now does so until its pods are others.
-            if load is not self._loads[number] or ledger.room_for(load.offered, load.charge) == 0:
-                continue
-            if ledger.room_for(load.offered) == 0:
-                self._loads[number] = None
-                continue
-            _buy(load, purchase, ledger)
-            heapq.heappush(self._queue, (key, number, next(self._pushed), load))
-            remaining = np.array(purchase.left, dtype=np.int64)
-            changed = [held for held, _ in load.held]
-            short = (self._counts[:, changed] > remaining[changed]).any(axis=1)
-            self._expect(np.flatnonzero(short).tolist(), remaining)
-        return purchase
-
-    def _expect(self, numbers: Sequence[int], remaining: Amounts) -> None:
-        """Queue types by a value that their nodes cannot exceed, in the place of what they held."""
-        if not numbers:
-            return
-        most = self._most_value(numbers, remaining)
-        self._counts[numbers] = 0
-        for number, value in zip(numbers, most, strict=True):
-            self._loads[number] = None
-            if value > 0:
-                key = self._prefer(self._cheapest[number], int(value * _MARGIN) + 1)
-                heapq.heappush(self._queue, (key, number, next(self._pushed), None))
-
-    def _most_value(self, numbers: Sequence[int], remaining: Amounts) -> list[float]:
-        """By type, the value of all that fits alone, cut to what cpu and memory are worth at the best rate there is."""
-        wanted = np.minimum(self._held[numbers], remaining)
-        most = wanted @ self._worth
-        shapes = np.flatnonzero(remaining)
-        rows = self._filler.holding.rows(self._types[number] for number in numbers)
-        for name in (CPU, MEMORY):
-            asked = self._filler.asked(name)[shapes].astype(np.float64)
-            if (asked > 0).all():
-                rate = np.where(wanted[:, shapes] > 0, self._worth[shapes] / asked, 0.0).max(axis=1, initial=0.0)
-                most = np.minimum(most, rate * self._filler.holding.amounts(name)[rows])
-        found: list[float] = most.tolist()
-        return found
-
-    def _fill(self, number: int, remaining: Amounts) -> None:
-        """Queue the full node of a type."""
-        load = self._loads[number] = self._filler.fill(self._types[number], remaining)
-        if load is not None:
-            self._counts[number] = load.counts
-            value = sum(count * self._values[held] for held, count in load.held)
-            key = self._prefer(load.offering.price_micro, value)
-            heapq.heappush(self._queue, (key, number, next(self._pushed), load))
-
-
-def _buy(load: Load, purchase: Purchase, ledger: Ledger) -> None:
-    """As often as the load repeats within what is left and the limits allow."""
-    times = min(purchase.left[number] // count for number, count in load.order)
-    room = ledger.room_for(load.offered, load.charge)
-    times = times if room is None else min(times, room)
-    purchase.loads.append((load, times))
-    ledger.charge(load.offered.pool.name, load.charge, times)
-    for number, count in load.order:
-        purchase.left[number] -= count * times
 
 
 def _cheapest_holder(

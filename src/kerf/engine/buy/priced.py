@@ -85,6 +85,42 @@ def priced(
     relaxation = relaxed(part, offered_types)
     frugal = _frugal(held[:, numbers], offered_types, ledger)
     least_micro, found = _chosen(_Question(part, relaxation, tier, frugal, ledger, most_rounds))
+    purchase = _bought(filler, found, numbers, left, ledger)
+    homeless = sum(left) - int(relaxation.demand.sum())
+    is_trusted = least_micro < found.parts_micro <= least_micro * _TRUSTED
+    nearest_micro = found.parts_micro if is_trusted else least_micro
+    return Priced(purchase, homeless, nearest_micro, least_micro, found.parts_micro, found.has_failed)
+
+
+def most_served(
+    filler: Filler,
+    offered_types: Sequence[OfferedType],
+    left: Sequence[int],
+    ledger: Ledger,
+    unserved: Floats,
+    *,
+    most_rounds: int = MOST_ROUNDS,
+) -> Purchase:
+    """Nodes for the pods of which limits leave over as little as possible; `unserved` is what each costs without one.
+
+    By number of the shape, in micro-units. None for too many kinds of pods. The ledger stays as it is. Cost: as
+    `priced`, without what is kept of earlier decisions.
+    """
+    held = filler.held_by(offered_types, np.arange(len(left)))
+    numbers = np.flatnonzero((np.array(left) > 0) & held.any(axis=0))
+    if not len(numbers) or len(numbers) > most_kinds(most_rounds):
+        return Purchase(left=list(left))
+    shapes = [Shape(filler.shapes[at].pods[: left[at]]) for at in numbers.tolist()]
+    part = Filler(shapes, filler.holding)
+    relaxation = relaxed(part, offered_types)
+    frugal = _frugal(held[:, numbers], offered_types, ledger)
+    worth, types = _best_prices(_Question(part, relaxation, offered_types, frugal, ledger, most_rounds))
+    search = Search(most_rounds, unserved=unserved[numbers])
+    return _bought(filler, columns_of(part, relaxation, types, worth, ledger, search), numbers, left, ledger)
+
+
+def _bought(filler: Filler, found: Columns, numbers: Amounts, left: Sequence[int], ledger: Ledger) -> Purchase:
+    """The nodes of columns for the shapes of these numbers, each as it really is when it is filled."""
     purchase, spent = Purchase(left=list(left)), ledger.copy()
     remaining = np.array(left, dtype=np.int64)
     for column, times in found.bought:
@@ -96,10 +132,7 @@ def priced(
         )
         _buy(filler, asked, times, remaining, spent, purchase)
     purchase.left = remaining.tolist()
-    homeless = sum(left) - int(relaxation.demand.sum())
-    is_trusted = least_micro < found.parts_micro <= least_micro * _TRUSTED
-    nearest_micro = found.parts_micro if is_trusted else least_micro
-    return Priced(purchase, homeless, nearest_micro, least_micro, found.parts_micro, found.has_failed)
+    return purchase
 
 
 @dataclass(frozen=True, eq=False)
