@@ -18,6 +18,9 @@ BOUNDED = {
     "clouds/aws/userdata/toml.py": {"_value": "ends at _MOST_LEVELS"},
     "clouds/kwok/machines.py": {"_run touch": OWN_STACK},
     "controllers/runtime.py": {"_enqueue_at _run enqueue": OWN_STACK},
+    "engine/explain/alike.py": dict.fromkeys(
+        ("kind_of", "_several_text alike_text"), "what holds a node that is due is no `Due`"
+    ),
     "engine/explain/hints/search.py": {"_by_name merged": "changes that we have written ourselves"},
     "kube/writer.py": {"_difference": "objects that we have written ourselves"},
     "lint/subject.py": {"walk": DOCUMENT},

@@ -261,6 +261,8 @@ def test_reasons_of_nodes_are_counted_in_the_words_of_kube_scheduler() -> None:
     "limit, created_s, more",
     [
         ("2", 9.0, "; and 6 is the smallest cpu limit of NodePool pool that places all 3 pods"),
+        ("2", -9.0, "; and 4 is the smallest cpu limit of NodePool pool that places all 3 pods"),
+        ("4", 9.0, "; and 6 is the smallest cpu limit of NodePool pool that places all 3 pods"),
         ("4", -9.0, ""),
     ],
 )

@@ -27,7 +27,7 @@ _CENSUS = "census"
 _MOST_TIMES = 100
 
 
-class Hold(NamedTuple):
+class BudgetHold(NamedTuple):
     """What lets no node of a pool go for a reason.
 
     `budgets` are the positions, in the order of its spec, of those of its budgets that let none go, one after the other
@@ -98,7 +98,7 @@ class Census:
         """
         return self.hold(pool, reason).opens_s
 
-    def hold(self, pool: NodePool, reason: str) -> Hold:
+    def hold(self, pool: NodePool, reason: str) -> BudgetHold:
         """Which budgets of a pool let none of its nodes go now, and until when, as `opens_s` says."""
         at_s, total = self._now_s, self._counted[pool.name]
         held = list[int]()
@@ -107,12 +107,12 @@ class Census:
             ends = ((end_s, -index) for index, budget in closed if (end_s := _ends_s(budget, at_s)) is not None)
             end_s, last = max(ends, default=(at_s, 0))
             if end_s == math.inf:
-                return Hold((-last,), None)
+                return BudgetHold((-last,), None)
             if end_s == at_s:
-                return Hold(tuple(dict.fromkeys(held)) or self._tightest(pool, reason), at_s)
+                return BudgetHold(tuple(dict.fromkeys(held)) or self._tightest(pool, reason), at_s)
             held.append(-last)
             at_s = end_s
-        return Hold(tuple(dict.fromkeys(held)), None)
+        return BudgetHold(tuple(dict.fromkeys(held)), None)
 
     def _tightest(self, pool: NodePool, reason: str) -> tuple[int, ...]:
         """The position of the first active budget that allows the fewest nodes; empty where none is active."""

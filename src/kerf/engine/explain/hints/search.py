@@ -14,6 +14,7 @@ from kerf.engine.decision import Evidence
 from kerf.engine.explain.causes import counted_launches, lost_text
 from kerf.engine.explain.hints import advise
 from kerf.engine.explain.hints.further import further
+from kerf.engine.explain.hints.groups import is_of_limits, limits_of
 from kerf.engine.explain.hints.limits import is_searched
 from kerf.engine.explain.hints.situation import Advice, Change, Situation, with_pool
 from kerf.engine.explain.misses import misses
@@ -63,16 +64,22 @@ def smallest(shape: Shape, worst: Misfit, situation: Situation) -> Advice:
     """
     first = advise(shape, worst, situation)
     start = _Tried(Advice(), shape, situation, 0)
-    if not first.can_be_tried:
-        return _otherwise(first, worst, start)
+    untried, of_no_use = (
+        (Advice(first.hint), Advice(first.hint, extent=NOTHING)) if first.can_be_tried else (first, first)
+    )
     level, best = [start], start
     for number, breadth in enumerate(_BREADTHS):
         following: list[_Tried] = []
         for held in level:
-            for advice in _changes(held, breadth, first if number == 0 else None):
+            changes: Iterator[Advice]
+            if number == 0 and not first.can_be_tried:
+                changes = islice(_further((worst,), start), breadth)
+            else:
+                changes = _changes(held, breadth, first if number == 0 else None)
+            for advice in changes:
                 found = _tried(held, advice)
                 if found is None:
-                    return _said(best, shape) if best.served else Advice(first.hint)
+                    return _said(best, shape) if best.served else untried
                 if found.is_harmless:
                     return _said(found, shape)
                 best = max(best, found, key=_rank)
@@ -80,7 +87,7 @@ def smallest(shape: Shape, worst: Misfit, situation: Situation) -> Advice:
         if best.served == len(shape):
             break
         level = following[:breadth]
-    return _said(best, shape) if best.served else Advice(first.hint, extent=NOTHING)
+    return _said(best, shape) if best.served else of_no_use
 
 
 def _further(refused: Iterable[Misfit], held: _Tried) -> Iterator[Advice]:
@@ -90,19 +97,6 @@ def _further(refused: Iterable[Misfit], held: _Tried) -> Iterator[Advice]:
     on_node = held.situation.evidence.trial.nearest(held.shape)
     if on_node is not None:
         yield from further(on_node, held.shape, held.situation)
-
-
-def _otherwise(first: Advice, worst: Misfit, start: _Tried) -> Advice:
-    """What helps in the place of words alone; these where nothing does."""
-    best = start
-    for advice in islice(_further((worst,), start), _BREADTHS[0]):
-        found = _tried(start, advice)
-        if found is None:
-            return first
-        if found.is_harmless:
-            return _said(found, start.shape)
-        best = max(best, found, key=_rank)
-    return _said(best, start.shape) if best.served else first
 
 
 def _said(best: _Tried, shape: Shape) -> Advice:
@@ -238,28 +232,37 @@ def _used(situation: Situation, world: World) -> dict[str, Resources]:
 def joined(one: Advice, other: Advice) -> Advice:
     """Both changes as one, which helps as far as the other does.
 
-    The patch of what makes the pod comes first, then those of pools.
+    The patch of what makes the pod comes first, then those of pools. A limit that the other raises further is said
+    once.
     """
     if one.is_words:
         return other
+    parts = (*(each for each in one.parts or (one,) if not _is_of_same_limits(each, other)), other)
     patches: dict[tuple[str, str], Patch] = {}
-    for patch in filter(None, (one.patch, *one.more, other.patch, *other.more)):
+    for patch in filter(None, (patch for each in parts for patch in (each.patch, *each.more))):
         held = patches.get((patch.kind, patch.name))
         change = patch.change if held is None else merged(held.change, patch.change)
         patches[patch.kind, patch.name] = replace(patch, change=change)
     ordered = tuple(sorted(patches.values(), key=lambda patch: patch.kind == "NodePool"))
-    hint, change = f"{one.hint}; and {other.hint}", merged(one.change, other.change)
-    first = ordered[0] if ordered else None
     return replace(
         other,
-        hint=hint,
-        patch=first,
-        change=change,
+        hint="; and ".join(each.hint for each in parts),
+        patch=ordered[0] if ordered else None,
+        change=merged(one.change, other.change),
         pool=other.pool or one.pool,
         spec=other.spec or one.spec,
         more=ordered[1:],
         effect="",
+        parts=parts,
     )
+
+
+def _is_of_same_limits(one: Advice, other: Advice) -> bool:
+    """Whether all that it changes are limits of a pool that the other sets, too."""
+    if one.patch is None or other.patch is None or one.more or one.spec is not None:
+        return False
+    same = is_of_limits(one.patch) and one.patch.name == other.patch.name
+    return same and limits_of(one.patch).keys() <= limits_of(other.patch).keys()
 
 
 def merged(one: Change, other: Change) -> Change:

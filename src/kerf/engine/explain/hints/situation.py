@@ -41,7 +41,7 @@ class Advice:
     the pod changes: equal pods of another workload need it there. `more` are patches of pools that are needed beside.
     `extent` says how far the change helps and how soon, where not all pods are placed at once; `is_partial` that it
     does not place all of them. `effect` is what it does to other pods. Both follow the hint, in this order. `is_cut`:
-    `kerf explain` would try more.
+    `kerf explain` would try more. `parts` are the changes that it was joined from, none for one by itself.
     """
 
     hint: str = ""
@@ -54,6 +54,7 @@ class Advice:
     effect: str = ""
     is_partial: bool = False
     is_cut: bool = False
+    parts: "tuple[Advice, ...]" = ()
 
     @property
     def text(self) -> str:
