@@ -77,7 +77,7 @@ def test_a_type_that_costs_nothing_is_no_fault(count: int) -> None:
     [
         (None, "ended before its prices had settled (--budget 30s looks longer)"),
         (900_000, "they are few of each kind, and nodes cannot be bought in parts"),
-        (1_170_000, "the rest of the gap is that the bound is weak for such pods"),
+        (1_170_000, "the rest of the gap is mixes that were not found, or a bound that is weak for such pods"),
     ],
 )
 def test_a_plan_far_from_its_bound_says_why(parts_micro: int | None, end: str) -> None:

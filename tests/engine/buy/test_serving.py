@@ -9,6 +9,7 @@ import pytest
 from kerf.engine.decide import decide
 from kerf.engine.options import Options
 from kerf.engine.world import World
+from kerf.model.causes import SearchFailed
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
 from kerf.model.quantities import CPU, MEMORY
@@ -160,3 +161,13 @@ def test_pods_left_for_another_reason_than_limits_change_nothing() -> None:
     pods = [*mixed(), a_pod("never", cpu=100)]
 
     assert {"slice": 10, "whole": 3, "large": 4} == served(pods, a_hami_pool(limits={"nodes": 50}))
+
+
+def test_types_that_cost_nothing_are_no_fault_of_the_search() -> None:
+    """Prices say nothing of them; full nodes serve as many as they can."""
+    free = an_instance_type("free", cpu=8, memory="32Gi", pods=110, devices=cards(1, 16_000, "T4"), price="0")
+    pool = a_hami_pool(types=["free", "plain"], limits={"nodes": 2})
+    made = decide(World(a_snapshot(pools=[pool], pods=mixed(3)), a_market(free, PLAIN)))
+
+    assert not [note for note in made.notes if isinstance(note, SearchFailed)]
+    assert 10 == sum(len(node.pods) for node in made.bought)

@@ -672,7 +672,8 @@ def _(cause: causes.FarFromBound) -> str:
     over = _above(cause.price_micro, cause.parts_micro)
     return (
         f"{begin}, and {over} more than the cheapest mix that was found would cost in parts of nodes: no more than "
-        "that is lost by whole nodes, and the rest of the gap is that the bound is weak for such pods"
+        "that is lost by whole nodes, and the rest of the gap is mixes that were not found, or a bound that is weak "
+        "for such pods"
     )
 
 
