@@ -610,10 +610,22 @@ class FilledOneByOne(Cause):
 
 @dataclass(frozen=True, slots=True)
 class NotCompared(Cause):
-    """What first-fit would buy for so many pods among so many types was not worked out beside the plan."""
+    """What first-fit would buy for so many pods among so many types was not worked out beside the plan.
+
+    `serves`: limits leave pods without a node, so it might also serve more of them.
+    """
 
     pods: int
     types: int
+    serves: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ServedMost(Cause):
+    """Limits leave so many pods without a node; these nodes serve `more` pods more than those that cost least a pod."""
+
+    left: int
+    more: int
 
 
 @dataclass(frozen=True, slots=True)

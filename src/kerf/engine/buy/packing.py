@@ -43,6 +43,7 @@ from kerf.model.causes import (
     NeverFilled,
     NotCompared,
     SearchFailed,
+    ServedMost,
     SolverFailed,
     TooManyKinds,
 )
@@ -106,13 +107,22 @@ def _fillers(
 def _search(fillers: Sequence[Filler], offered_types: Sequence[OfferedType], ledger: Ledger, rounds: int) -> Purchase:
     shapes, pods = fillers[0].shapes, [len(shape) for shape in fillers[0].shapes]
     purchase = _by_tier(fillers, offered_types, pods, ledger, partial(_buy_in_tier, rounds=rounds))
-    if is_limited(fillers[-1], offered_types, purchase.left, ledger):
-        tries = (purchase, *_serving(fillers, offered_types, pods, ledger, rounds))
+    if not any(purchase.left):
+        return purchase
+    cheapest, tries, notes = purchase, [purchase], list[Cause]()
+    is_limit = is_limited(fillers[-1], offered_types, purchase.left, ledger)
+    if is_limit:
+        tries += _serving(fillers, offered_types, pods, ledger, rounds)
         purchase = min(tries, key=lambda p: (unserved(shapes, p.left), p.rank))
-    if any(purchase.left) and sum(pods) * len(offered_types) <= _MOST_COMPARED:
+    if sum(pods) * len(offered_types) <= _MOST_COMPARED:
         # Counted tier by tier, a limit may have gone to pods that had another place.
         more = _as_first_fit(fillers[-1], offered_types, pods, ledger)
         purchase = min([purchase, *more], key=lambda p: unserved(shapes, p.left))
+    elif is_limit:
+        notes.append(NotCompared(sum(pods), len(offered_types), serves=True))
+    if sum(purchase.left) < sum(cheapest.left):
+        notes.append(ServedMost(sum(purchase.left), sum(cheapest.left) - sum(purchase.left)))
+    purchase.notes = (*purchase.notes, *(each for each in notes if each not in purchase.notes))
     return purchase
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from kerf.engine.buy.dominance import undominated
 from kerf.engine.buy.filling import Filler, Load, Purchase
-from kerf.engine.buy.fullnodes import MARGIN, Fill, cheapest_per_value, full_nodes, fullest
+from kerf.engine.buy.fullnodes import MARGIN, Fill, Preference, cheapest_per_value, full_nodes, fullest
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.priced import most_served
 from kerf.engine.buy.relaxation import Floats
@@ -30,6 +30,9 @@ _STEP = 1 << 10
 """What a pod counts beside one that comes after it."""
 _MOST_STEPS = 4
 """How often it is asked for the pods of which priority the limits bind."""
+_FEWEST_TRIES, _MOST_WORK, _A_NODE, _ENTRIES = 2, 300_000, 300, 100
+"""So many ways to fill nodes are tried in any case, and others up to so much work, a unit about a microsecond: so much
+for each node that is another than the last, and one for so many entries of a table of types and shapes."""
 _SHARES = 1 << 30
 _NEVER = 20.0
 """What a pod without a node costs, in the highest price of a node; those before others so many times as much."""
@@ -71,8 +74,8 @@ def served(
 ) -> Purchase:
     """Nodes among types of one weight for as many of the pods as limits allow; the ledger stays as it is.
 
-    `later` is by shape 1 where pods of others come first whatever their priority, else 0. Cost: a few times that of
-    full nodes, and once that of prices.
+    `later` is by shape 1 where pods of others come first whatever their priority, else 0. Cost: some ways to fill nodes
+    (`_MOST_WORK`), and once that of prices.
     """
     useful = undominated(filler, tier, left)
     if not useful:
@@ -99,6 +102,7 @@ class _Serving:
         self._held = filler.held(range(len(filler.shapes)))
         self._can = filler.held_by(useful, np.arange(len(filler.shapes))).any(axis=0)
         self._shares = [self._share(offered) for offered in useful]
+        self._work = 0
         self._turns: dict[tuple[int, int], Amounts] = {}
         """By order and row."""
 
@@ -131,24 +135,31 @@ class _Serving:
         return found
 
     def _full(self, binding: int) -> list[Purchase]:
-        """Full nodes, in each order that serves the levels in turn, and the largest first."""
+        """Full nodes, in each order that serves the levels in turn; the largest first; of one type alone.
+
+        The first orders are those that mostly serve most; after them as many more as `_MOST_WORK` allows.
+        """
         values = np.where(self._can, self._weights(binding), 0)
-        asked, left, ledger = values.tolist(), self._left, self._ledger
+        asked, found = values.tolist(), list[Purchase]()
+
+        def tried(types: Sequence[OfferedType], prefer: Preference, fill: Fill, costs: Sequence[int]) -> None:
+            if self._work >= _MOST_WORK and len(found) >= _FEWEST_TRIES:
+                return
+            made = full_nodes(self._filler, types, asked, self._left, self._ledger, prefer, fill, costs)
+            self._work += (len(made.loads) + 1) * (_A_NODE + len(types) * len(asked) // _ENTRIES)
+            found.append(made)
+
         fills: list[Fill] = [self._filler.fill, *(partial(self._in_turns, sizes) for sizes in self._orders)]
-        tries = [
-            full_nodes(self._filler, self._useful, asked, left, ledger, prefer, fill, costs)
-            for fill in fills
-            for prefer, costs in ((cheapest_per_value, self._shares), (fullest, ()))
-        ]
-        least = max(int(values @ (np.array(left) - purchase.left)) for purchase in tries)
-        used = {id(load.offered): load.offered for purchase in tries for load, _ in purchase.loads}
-        tries += [
-            full_nodes(self._filler, [only], asked, left, ledger, cheapest_per_value, fill)
-            for only in used.values()
-            if self._most_value(only, values) >= least
-            for fill in fills
-        ]
-        return tries
+        for prefer, costs in ((cheapest_per_value, self._shares), (fullest, ())):
+            for fill in fills:
+                tried(self._useful, prefer, fill, costs)
+        least = max(int(values @ (np.array(self._left) - purchase.left)) for purchase in found)
+        used = {id(load.offered): load.offered for purchase in found for load, _ in purchase.loads}
+        for only in used.values():
+            if self._work < _MOST_WORK and self._most_value(only, values) >= least:
+                for fill in fills:
+                    tried([only], cheapest_per_value, fill, ())
+        return found
 
     def _most_value(self, offered: OfferedType, values: Amounts) -> float:
         """What pods count at most that nodes of the type alone serve: cut to all its cpu, to all its memory."""

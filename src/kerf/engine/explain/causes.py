@@ -657,7 +657,15 @@ def _(cause: causes.FilledOneByOne) -> str:
 def _(cause: causes.NotCompared) -> str:
     return (
         f"first-fit was not tried for {cause.pods:,} pods among {cause.types:,} types, which takes too long: it might "
-        "cost less (--strategy first-fit)"
+        f"{'serve more of them or ' if cause.serves else ''}cost less (--strategy first-fit)"
+    )
+
+
+@words.register
+def _(cause: causes.ServedMost) -> str:
+    return (
+        f"limits leave {counted(cause.left, 'pod')} without a node: these nodes serve {counted(cause.more, 'pod')} "
+        "more than those that cost least for each pod, and may cost more for each"
     )
 
 
