@@ -109,6 +109,15 @@ def test_when_a_key_is_looked_at_again(cluster: Cluster, outcome: KerfError | Re
     assert times == asked.times
 
 
+def test_a_key_that_fails_for_days_is_looked_at_every_minute(cluster: Cluster) -> None:
+    """However often it has failed: what was wrong may be put right at any time."""
+    asked = probe(cluster, CloudError("no"))
+    cluster.at(0, lambda: cluster.api.create(pod("a")))
+    cluster.at(2 * 86_400)
+
+    assert asked.times[-1] > 2 * 86_400 - 60
+
+
 def test_success_forgets_the_failures(cluster: Cluster) -> None:
     """After two failures and a success the next failure waits one second again."""
     asked = probe(cluster, CloudError("1"), CloudError("2"), DONE, CloudError("3"), DONE)

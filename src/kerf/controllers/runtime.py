@@ -30,6 +30,8 @@ from kerf.state import ClusterState
 from kerf.telemetry import RECONCILE_SECONDS, RECONCILES, logger
 
 _FIRST_RETRY_S, _LAST_RETRY_S = 1.0, 60.0
+_MOST_DOUBLINGS = 6
+"""More lead past the last wait; and no float holds the second of a key that has failed all day."""
 _OUTCOMES = ("done", "conflict", "throttled", "failed")
 
 
@@ -145,7 +147,7 @@ class _Worker:
     def _backing_off(self, key: str) -> Result:
         self._count("failed")
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        return Result(min(_LAST_RETRY_S, _FIRST_RETRY_S * 2 ** (failures - 1)))
+        return Result(min(_LAST_RETRY_S, _FIRST_RETRY_S * 2 ** min(failures - 1, _MOST_DOUBLINGS)))
 
     def _enqueue_at(self, key: str, when_s: float) -> None:
         if key in self._due and self._due[key] <= when_s:

@@ -152,6 +152,19 @@ def test_an_answer_of_429_is_waited_for_longer_each_time(cluster: Cluster) -> No
     assert [1, 3, 7, 15, 25, 35, 45] == asked
 
 
+def test_a_budget_that_holds_a_drain_for_a_day_lets_the_others_go(cluster: Cluster) -> None:
+    """However often the API has refused one pod, it is asked again, and a pod that comes later goes."""
+    going(cluster, here("a", **WEB), budget(minAvailable=1))
+    cluster.at(86_400)
+    cluster.put(here("b"))
+    cluster.at(86_420)
+    assert ["b"] == leaving(cluster)
+
+    cluster.at(86_430, lambda: cluster.api.delete("PodDisruptionBudget", "default", "web"))
+    cluster.at(86_440)
+    assert ["a", "b"] == sorted(leaving(cluster))
+
+
 def test_do_not_disrupt_holds_a_drain_for_ever(cluster: Cluster) -> None:
     """And with it daemons. The claim says which pod it is and how it is freed; then it goes on at once."""
     marked = here("a", annotations={DO_NOT_DISRUPT: "true"})

@@ -18,6 +18,8 @@ from kerf.state import ClusterState
 
 _FIRST_RETRY_S, _LAST_RETRY_S = 1.0, 10.0
 """Karpenter's queue waits up to ten seconds as well."""
+_MOST_DOUBLINGS = 4
+"""More lead past the last wait; and no float holds the second of a pod that is refused for hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class Evictions:
         try:
             await self._ports.writer.evict(pod)
         except (EvictionBlocked, WriteRefused) as error:
-            again_s = passed_s() + min(_LAST_RETRY_S, _FIRST_RETRY_S * 2**times)
+            again_s = passed_s() + min(_LAST_RETRY_S, _FIRST_RETRY_S * 2 ** min(times, _MOST_DOUBLINGS))
             self._refused.setdefault(node.name, {})[pod.uid] = _Refusal(str(error), times + 1, again_s)
             return
         except (Conflict, NotFound):
