@@ -328,6 +328,7 @@ class Lacks(StrEnum):
 
     SAVING = "saving"
     SPOT = "spot"
+    TURNS = "turns"
     GROUP = "group"
     REST = "rest"
     WORTH = "worth"

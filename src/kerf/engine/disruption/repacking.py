@@ -231,6 +231,8 @@ def _lacks(world: World, substitutes: Substitutes, candidate: Candidate, found: 
     saving = substitutes.of([candidate], must_save=True)
     if saving is None:
         return Lacks.SPOT
+    if _needs_turns(saving):
+        return Lacks.TURNS
     if _is_noise(saving):
         return Lacks.MARGIN
     if not Balance(world).allows([candidate], saving.saved_micro):
@@ -264,7 +266,7 @@ def _tried(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Judged]
 def _gained(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Judged]) -> tuple[float, Substitution | None]:
     victims = [each.candidate for each in wasted]
     found = substitutes.of(victims, must_save=True)
-    if found is None or not balance.allows(victims, found.saved_micro):
+    if found is None or _needs_turns(found) or not balance.allows(victims, found.saved_micro):
         return 0.0, None
     going = {each.node.name for each in found.victims}
     gain = _gain([each for each in wasted if each.candidate.node.name in going], found, substitutes.start_s)
@@ -277,6 +279,14 @@ def _gain(moved: Sequence[_Judged], found: Substitution, start_s: float) -> floa
     life = sum(each.life_s for each in moved) / max(1, len(moved))
     twice_micro = found.after_micro * start_s
     return (found.saved_micro * life - twice_micro) / _HOUR_S - sum(each.lost_micro for each in moved)
+
+
+def _needs_turns(found: Substitution) -> bool:
+    """Whether pods fit the cards that are bought only in an order: pods that are made again come in none.
+
+    Some would find no place, a node would be bought for these, and the same would be tried again.
+    """
+    return any(placed.turn for launch in found.launches for placed in launch.pods)
 
 
 def _is_noise(found: Substitution) -> bool:
