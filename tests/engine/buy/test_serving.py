@@ -6,10 +6,12 @@ from random import Random
 
 import pytest
 
+from kerf.engine.buy import serving
 from kerf.engine.decide import decide
+from kerf.engine.explain.causes import cause_text
 from kerf.engine.options import Options
 from kerf.engine.world import World
-from kerf.model.causes import SearchFailed
+from kerf.model.causes import Cause, SearchFailed, ServedMost
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
 from kerf.model.quantities import CPU, MEMORY
@@ -56,6 +58,28 @@ def test_a_limit_is_spent_on_what_serves_most_pods(limits: Mapping[str, int | st
     pool = a_hami_pool(types=["one-card"], limits=limits)
 
     assert most == served(mixed(times), pool).total()
+
+
+def test_a_note_says_how_many_more_pods_are_served_than_by_what_costs_least() -> None:
+    """None where no limit binds, and none where the cheapest nodes serve as many."""
+
+    def notes(pods: Sequence[Pod], **limits: int) -> tuple[Cause, ...]:
+        pools = [a_hami_pool(types=["one-card"], limits=limits)]
+        return decide(World(a_snapshot(pools=pools, pods=pods), a_market(ONE_CARD)), Options()).notes
+
+    (note,) = notes(mixed(), nodes=2)
+    assert ServedMost(7, 4) == note
+    assert "limits leave 7 pods without a node: these nodes serve 4 pods more than" in cause_text(note)
+    assert () == notes(mixed(), nodes=20)
+    assert () == notes(some(3, "whole", cpu=2, memory="1Gi", gpu=1), nodes=2)
+
+
+def test_with_no_work_left_two_ways_to_fill_nodes_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each pod that has a place has it still, and no limit is broken."""
+    monkeypatch.setattr(serving, "_MOST_WORK", 0)
+    found = served(mixed(), a_hami_pool(types=["one-card"], limits={"nodes": 2}))
+
+    assert 6 <= found.total() <= 10
 
 
 def test_pods_of_higher_priority_come_first_however_many_others_could_be_served() -> None:
