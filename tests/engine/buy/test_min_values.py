@@ -13,7 +13,7 @@ from kerf.model.constraints import INSTANCE_TYPE, ZONE, Requirement, Requirement
 from kerf.model.instancetypes import RESERVED, SPOT, InstanceType, Offering
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Plan
-from kerf.model.policies import BEST_EFFORT, COST, FIRST_FIT
+from kerf.model.policies import BEST_EFFORT, COST, FIRST_FIT, STRICT
 from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type, cards
 from tests.engine.worlds import only_unplaced, planned, some
 
@@ -200,8 +200,9 @@ def test_a_stricter_value_is_never_cheaper(asked: dict[str, Any]) -> None:
         assert sorted(costs) == costs
 
 
+@pytest.mark.parametrize("policy", [STRICT, BEST_EFFORT])
 @pytest.mark.parametrize("seed", range(6))
-def test_types_that_only_a_claim_names_count_for_first_fit_too(seed: int) -> None:
+def test_types_that_only_a_claim_names_count_for_first_fit_too(seed: int, policy: str) -> None:
     """The small type is worth nothing beside the large, cheap one, but claims name it: no plan costs more."""
     types = [
         an_instance_type("small", cpu=4, memory="16Gi", pods=3, price="2.90"),
@@ -215,12 +216,13 @@ def test_types_that_only_a_claim_names_count_for_first_fit_too(seed: int) -> Non
         for pod in some(
             random.randint(1, 5),
             f"g{number}",
-            cpu=random.choice(("500m", "1", "2", "3", "4")),
+            cpu=random.choice(("500m", "1", "2", "3", "4", "6")),
             memory=random.choice(("512Mi", "1Gi", "4Gi", "6Gi")),
         )
     ]
     snapshot, market = a_snapshot(pools=[asking(INSTANCE_TYPE, 2)], pods=pods), a_market(*types)
 
-    cost, first_fit = (plan(snapshot, market, Options(strategy)).cost.after_micro for strategy in (COST, FIRST_FIT))
+    made = (plan(snapshot, market, Options(strategy, min_values=policy)) for strategy in (COST, FIRST_FIT))
+    cost, first_fit = ((len(each.unplaced), each.cost.after_micro) for each in made)
 
     assert cost <= first_fit

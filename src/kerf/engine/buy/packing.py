@@ -107,14 +107,24 @@ def _fillers(
 def _search(fillers: Sequence[Filler], offered_types: Sequence[OfferedType], ledger: Ledger, rounds: int) -> Purchase:
     shapes, pods = fillers[0].shapes, [len(shape) for shape in fillers[0].shapes]
     purchase = _by_tier(fillers, offered_types, pods, ledger, partial(_buy_in_tier, rounds=rounds))
+    notes, work = list[Cause](), sum(pods) * len(offered_types)
+
+    def best(*others: Purchase) -> Purchase:
+        return min((purchase, *others), key=lambda each: (unserved(shapes, each.left), each.rank))
+
+    if len(fillers) > 1 and len({each.pool.weight for each in offered_types}) == 1:
+        # Strict nodes are bought first, and what they leave may cost more by itself.
+        if work <= _MOST_COMPARED_FAR:
+            purchase = best(*_as_first_fit(fillers[-1], offered_types, pods, ledger))
+        else:
+            notes.append(NotCompared(sum(pods), len(offered_types)))
     if not any(purchase.left):
+        purchase.notes = (*purchase.notes, *notes)
         return purchase
-    cheapest, tries, notes = purchase, [purchase], list[Cause]()
-    is_limit = is_limited(fillers[-1], offered_types, purchase.left, ledger)
+    cheapest, is_limit = purchase, is_limited(fillers[-1], offered_types, purchase.left, ledger)
     if is_limit:
-        tries += _serving(fillers, offered_types, pods, ledger, rounds)
-        purchase = min(tries, key=lambda p: (unserved(shapes, p.left), p.rank))
-    if sum(pods) * len(offered_types) <= _MOST_COMPARED:
+        purchase = best(*_serving(fillers, offered_types, pods, ledger, rounds))
+    if work <= _MOST_COMPARED:
         # Counted tier by tier, a limit may have gone to pods that had another place.
         more = _as_first_fit(fillers[-1], offered_types, pods, ledger)
         purchase = min([purchase, *more], key=lambda p: unserved(shapes, p.left))
