@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kerf.engine.buy.filling import Filler
-from kerf.engine.buy.fullnodes import cheapest_per_value, full_nodes, values_of
+from kerf.engine.buy.fullnodes import FillRule, cheapest_per_value, full_nodes, values_of
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.packing import _promising, cheapest_nodes
 from kerf.engine.explain.causes import cause_text
@@ -161,10 +161,10 @@ def test_a_type_that_is_not_tried_alone_is_no_better(seed: int) -> None:
     filler, ledger = Filler(group(pods)), Ledger((), {})
     left = [len(shape) for shape in filler.shapes]
     values = values_of(filler, offered_types, left)
-    best = full_nodes(filler, offered_types, values, left, ledger, cheapest_per_value)
+    best = full_nodes(filler, offered_types, values, left, ledger, FillRule(cheapest_per_value))
 
     tried = set(map(id, _promising(filler, offered_types, left, best)))
 
     for only in offered_types:
         if id(only) not in tried:
-            assert full_nodes(filler, [only], values, left, ledger, cheapest_per_value).rank > best.rank
+            assert full_nodes(filler, [only], values, left, ledger, FillRule(cheapest_per_value)).rank > best.rank

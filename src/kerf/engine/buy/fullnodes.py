@@ -3,6 +3,7 @@
 import heapq
 import itertools
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,17 @@ rises."""
 
 Fill = Callable[[OfferedType, Amounts], Load | None]
 """A node of a type with as many of the pods, by shape, as it holds."""
+
+
+class FillRule(NamedTuple):
+    """By what nodes are chosen and filled.
+
+    `costs` is by type what a node of it counts as its price. `fill` fills it in another order than the largest first.
+    """
+
+    prefer: Preference
+    fill: Fill | None = None
+    costs: Sequence[int] = ()
 
 
 def cheapest_per_value(price: int, value: int) -> tuple[int, ...]:
@@ -54,15 +66,10 @@ def full_nodes(
     values: Sequence[int],
     left: Sequence[int],
     ledger: Ledger,
-    prefer: Preference,
-    fill: Fill | None = None,
-    costs: Sequence[int] = (),
+    rule: FillRule,
 ) -> Purchase:
-    """Nodes for as many of the pods as limits allow; the ledger stays as it is.
-
-    `costs` is by type what a node of it counts as its price. `fill` fills them in another order than the largest first.
-    """
-    return _FullNodes(filler, offered_types, values, prefer, fill or filler.fill, costs).buy(left, ledger)
+    """Nodes for as many of the pods as limits allow; the ledger stays as it is."""
+    return _FullNodes(filler, offered_types, values, rule).buy(left, ledger)
 
 
 class _FullNodes:
@@ -77,19 +84,17 @@ class _FullNodes:
         filler: Filler,
         offered_types: Sequence[OfferedType],
         values: Sequence[int],
-        prefer: Preference,
-        fill: Fill,
-        costs: Sequence[int],
+        rule: FillRule,
     ) -> None:
-        self._filler, self._types, self._values, self._prefer = filler, offered_types, values, prefer
-        self._fill_node, self._costs = fill, costs
+        self._filler, self._types, self._values, self._prefer = filler, offered_types, values, rule.prefer
+        self._fill_node, self._costs = rule.fill or filler.fill, rule.costs
         self._loads: list[Load | None] = [None] * len(offered_types)
         self._counts = np.zeros((len(offered_types), len(filler.shapes)), dtype=np.int64)
         self._queue: list[tuple[tuple[int, ...], int, int, Load | None]] = []
         self._pushed = itertools.count()
         self._held = filler.held(())[filler.holding.rows(offered_types)]
         self._worth = np.array(values, dtype=np.float64)
-        self._cheapest = costs or [min(o.price_micro for o in offered.offerings) for offered in offered_types]
+        self._cheapest = rule.costs or [min(o.price_micro for o in offered.offerings) for offered in offered_types]
 
     def buy(self, left: Sequence[int], ledger: Ledger) -> Purchase:
         """Nodes for what is left; the ledger stays as it is."""

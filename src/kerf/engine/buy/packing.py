@@ -25,7 +25,7 @@ from kerf.engine.buy.dominance import undominated
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.flexibility import asks
-from kerf.engine.buy.fullnodes import MARGIN, cheapest_per_value, full_nodes, fullest, values_of
+from kerf.engine.buy.fullnodes import MARGIN, FillRule, cheapest_per_value, full_nodes, fullest, values_of
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.mixing import mixed, suits
 from kerf.engine.buy.partition import cheapest_partition
@@ -112,24 +112,21 @@ def _search(fillers: Sequence[Filler], offered_types: Sequence[OfferedType], led
     def best(*others: Purchase) -> Purchase:
         return min((purchase, *others), key=lambda each: (unserved(shapes, each.left), each.rank))
 
-    if len(fillers) > 1 and len({each.pool.weight for each in offered_types}) == 1:
-        # Strict nodes are bought first, and what they leave may cost more by itself.
-        if work <= _MOST_COMPARED_FAR:
-            purchase = best(*_as_first_fit(fillers[-1], offered_types, pods, ledger))
-        else:
-            notes.append(NotCompared(sum(pods), len(offered_types)))
-    if not any(purchase.left):
-        purchase.notes = (*purchase.notes, *notes)
-        return purchase
+    # With minValues that may give way strict nodes are bought first, and what they leave may cost more by itself.
+    is_rivalled = len(fillers) > 1 and len({each.pool.weight for each in offered_types}) == 1
+    is_compared = work <= (_MOST_COMPARED_FAR if is_rivalled else _MOST_COMPARED)
+    rivals = list[Purchase]()
+    if is_compared and (is_rivalled or any(purchase.left)):
+        rivals = _as_first_fit(fillers[-1], offered_types, pods, ledger)
+    if is_rivalled:
+        purchase = best(*rivals)
     cheapest, is_limit = purchase, is_limited(fillers[-1], offered_types, purchase.left, ledger)
     if is_limit:
         purchase = best(*_serving(fillers, offered_types, pods, ledger, rounds))
-    if work <= _MOST_COMPARED:
-        # Counted tier by tier, a limit may have gone to pods that had another place.
-        more = _as_first_fit(fillers[-1], offered_types, pods, ledger)
-        purchase = min([purchase, *more], key=lambda p: unserved(shapes, p.left))
-    elif is_limit:
-        notes.append(NotCompared(sum(pods), len(offered_types), serves=True))
+    # Counted tier by tier, a limit may have gone to pods that had another place.
+    purchase = min([purchase, *rivals], key=lambda each: unserved(shapes, each.left))
+    if not is_compared and (is_rivalled or is_limit):
+        notes.append(NotCompared(sum(pods), len(offered_types), serves=is_limit))
     if sum(purchase.left) < sum(cheapest.left):
         notes.append(ServedMost(sum(purchase.left), sum(cheapest.left) - sum(purchase.left)))
     purchase.notes = (*purchase.notes, *(each for each in notes if each not in purchase.notes))
@@ -236,7 +233,7 @@ def _by_tier(
 
 def _buy_greedily(filler: Filler, tier: Sequence[OfferedType], left: Sequence[int], ledger: Ledger) -> Purchase:
     ordered = sorted(tier, key=lambda c: c.order)
-    return full_nodes(filler, ordered, values_of(filler, ordered, left), left, ledger, cheapest_per_value)
+    return full_nodes(filler, ordered, values_of(filler, ordered, left), left, ledger, FillRule(cheapest_per_value))
 
 
 def _buy_in_tier(
@@ -262,16 +259,16 @@ def _buy_in_tier(
             settled[0].notes = notes
         settled[0].notes = (*settled[0].notes, *_far(settled[0], chosen))
         return settled[0]
-    best = full_nodes(filler, useful, values, left, ledger, cheapest_per_value)
+    best = full_nodes(filler, useful, values, left, ledger, FillRule(cheapest_per_value))
     if len(useful) == 1 and sum(map(bool, left)) == 1:
         # Full nodes are the fewest of a type that hold equal pods.
         return best
     is_far = chosen is None or not chosen.is_within(_FAR)
-    tries = [full_nodes(filler, useful, values, left, ledger, fullest)] if sum(best.left) else []
+    tries = [full_nodes(filler, useful, values, left, ledger, FillRule(fullest))] if sum(best.left) else []
     is_compared = work <= (_MOST_COMPARED_FAR if is_far else _MOST_COMPARED)
     if is_far and len(useful) <= _MOST_SINGLE_TYPES:
         promising = _promising(filler, useful, left, best)
-        tries += [full_nodes(filler, [only], values, left, ledger, cheapest_per_value) for only in promising]
+        tries += [full_nodes(filler, [only], values, left, ledger, FillRule(cheapest_per_value)) for only in promising]
         if work <= _MOST_COMPARED:
             tries += [bought for only in promising for bought in _as_first_fit(filler, [only], left, ledger)]
     if is_compared:
@@ -369,7 +366,7 @@ def _by_prices(
         return chosen
     purchase, spent = chosen.purchase, ledger.copy()
     _charge(purchase, spent)
-    rest = full_nodes(filler, useful, values, purchase.left, spent, cheapest_per_value)
+    rest = full_nodes(filler, useful, values, purchase.left, spent, FillRule(cheapest_per_value))
     return replace(chosen, purchase=Purchase([*purchase.loads, *rest.loads], rest.left))
 
 

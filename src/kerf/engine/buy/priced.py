@@ -103,8 +103,8 @@ def most_served(
 ) -> Purchase:
     """Nodes for the pods of which limits leave over as little as possible; `unserved` is what each costs without one.
 
-    By number of the shape, in micro-units. None for too many kinds of pods, or a free type. The ledger stays as it is.
-    Cost: as `priced`, without what is kept of earlier decisions.
+    By number of the shape, in micro-units. No nodes for too many kinds of pods, or where a type is free. The ledger
+    stays as it is. Cost: as `priced`, without what is kept of earlier decisions.
     """
     if any(each.price_micro <= 0 for each in offered_types):
         # Any node is worth more than that.

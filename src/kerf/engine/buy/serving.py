@@ -13,7 +13,7 @@ import numpy as np
 
 from kerf.engine.buy.dominance import undominated
 from kerf.engine.buy.filling import Filler, Load, Purchase
-from kerf.engine.buy.fullnodes import MARGIN, Fill, Preference, cheapest_per_value, full_nodes, fullest
+from kerf.engine.buy.fullnodes import MARGIN, Fill, FillRule, cheapest_per_value, full_nodes, fullest
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.priced import most_served
 from kerf.engine.buy.relaxation import Floats
@@ -142,23 +142,23 @@ class _Serving:
         values = np.where(self._can, self._weights(binding), 0)
         asked, found = values.tolist(), list[Purchase]()
 
-        def tried(types: Sequence[OfferedType], prefer: Preference, fill: Fill, costs: Sequence[int]) -> None:
+        def tried(types: Sequence[OfferedType], rule: FillRule) -> None:
             if self._work >= _MOST_WORK and len(found) >= _FEWEST_TRIES:
                 return
-            made = full_nodes(self._filler, types, asked, self._left, self._ledger, prefer, fill, costs)
+            made = full_nodes(self._filler, types, asked, self._left, self._ledger, rule)
             self._work += (len(made.loads) + 1) * (_A_NODE + len(types) * len(asked) // _ENTRIES)
             found.append(made)
 
         fills: list[Fill] = [self._filler.fill, *(partial(self._in_turns, sizes) for sizes in self._orders)]
         for prefer, costs in ((cheapest_per_value, self._shares), (fullest, ())):
             for fill in fills:
-                tried(self._useful, prefer, fill, costs)
+                tried(self._useful, FillRule(prefer, fill, costs))
         least = max(int(values @ (np.array(self._left) - purchase.left)) for purchase in found)
         used = {id(load.offered): load.offered for purchase in found for load, _ in purchase.loads}
         for only in used.values():
             if self._work < _MOST_WORK and self._most_value(only, values) >= least:
                 for fill in fills:
-                    tried([only], cheapest_per_value, fill, ())
+                    tried([only], FillRule(cheapest_per_value, fill))
         return found
 
     def _most_value(self, offered: OfferedType, values: Amounts) -> float:
@@ -235,7 +235,7 @@ class _Serving:
         values = np.where(self._can, weights, 0).tolist()
         fill = partial(self._in_turns, self._orders[0])
         rest = full_nodes(
-            self._filler, self._useful, values, purchase.left, spent, cheapest_per_value, fill, self._shares
+            self._filler, self._useful, values, purchase.left, spent, FillRule(cheapest_per_value, fill, self._shares)
         )
         return Purchase([*purchase.loads, *rest.loads], rest.left)
 

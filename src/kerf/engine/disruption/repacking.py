@@ -36,7 +36,7 @@ _MOST_ALONE = 10
 SETTLES_S = 1_200.0
 """So long a node that was bought in the place of others is left alone: schedulers fill it as they do."""
 _STEADY_S = 7_200.0
-"""So long it is worth no more than it was bought for: a price that has risen since may fall again."""
+"""So long it counts as no more expensive than when it was bought: a price that has risen since may fall again."""
 _MOST_WORK, _FEWEST_TRIES = 20_000, 3
 """Nodes and pods looked at in one pass, over all tries; and so many tries on any fleet."""
 _MOST_WINDOWS = 8

@@ -67,16 +67,17 @@ def smallest(shape: Shape, worst: Misfit, situation: Situation) -> Advice:
     untried, of_no_use = (
         (Advice(first.hint), Advice(first.hint, extent=NOTHING)) if first.can_be_tried else (first, first)
     )
+
+    def changes(held: _Tried, number: int, breadth: int) -> Iterator[Advice]:
+        if number == 0 and not first.can_be_tried:
+            return islice(_further((worst,), held), breadth)
+        return _changes(held, breadth, first if number == 0 else None)
+
     level, best = [start], start
     for number, breadth in enumerate(_BREADTHS):
         following: list[_Tried] = []
         for held in level:
-            changes: Iterator[Advice]
-            if number == 0 and not first.can_be_tried:
-                changes = islice(_further((worst,), start), breadth)
-            else:
-                changes = _changes(held, breadth, first if number == 0 else None)
-            for advice in changes:
+            for advice in changes(held, number, breadth):
                 found = _tried(held, advice)
                 if found is None:
                     return _said(best, shape) if best.served else untried
