@@ -2,6 +2,8 @@
 
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
 from types import FrameType
 
 import pytest
@@ -166,7 +168,7 @@ def test_groups_that_break_each_other_are_taken_in_turn_of_namespaces() -> None:
             made.bought_for.discard(key)
         return made
 
-    chosen = whole(found, attempt)
+    chosen = whole(found, attempt, attempt)
 
     assert chosen.outcome.holds("good/good-0")
     untried = [each for each in chosen.refusals if isinstance(each.cause, GroupUntried)]
@@ -174,6 +176,42 @@ def test_groups_that_break_each_other_are_taken_in_turn_of_namespaces() -> None:
     assert {"not tried in this round, other groups come first"} == {cause_text(each.cause) for each in untried}
     assert len(tries) <= 3 * 8 + 32 + 16 + 11
     assert 61 == len({p.key for r in chosen.refusals for p in r.pods}) + 2
+
+
+@SIZES
+def test_what_quick_tries_let_in_gets_nodes_by_an_attempt(number: int) -> None:
+    """A group that breaks there is refused with what stopped it, and nothing of a quick try is in the plan."""
+    pods = [pod for n in range(number) for pod in members(f"g{n:03}", [f"{100 + n}m"])]
+    world = World(a_snapshot(pods=pods, pools=[a_pool()]), MARKET)
+    out = pods[number // 2].key
+
+    def attempt(left_out: frozenset[str]) -> Outcome:
+        return place_and_buy(world, OPTIONS, left_out | {out})
+
+    def quick(left_out: frozenset[str]) -> Outcome:
+        return place_and_buy(world, replace(OPTIONS, quick=True), left_out)
+
+    chosen = whole(gangs(world.snapshot), attempt, quick)
+
+    assert {pod.key for pod in pods if not chosen.outcome.holds(pod.key)} == {out}
+    assert [pod.key for refusal in chosen.refusals for pod in refusal.pods] == [out]
+    planned = {placed.pod for launch in chosen.outcome.launches for placed in launch.pods}
+    assert planned == {pod.key for pod in pods} - {out}
+
+
+def test_where_nearly_all_groups_find_room_quickly_an_attempt_finds_it_for_all() -> None:
+    """A quick try that leaves few pods over says little of what there is room for."""
+    pods = [pod for n in range(20) for pod in members(f"g{n:03}", ["600m"] * 4)]
+    world = World(a_snapshot(pods=pods, pools=[a_pool()]), MARKET)
+    last = pods[-1].key
+
+    def quick(left_out: frozenset[str]) -> Outcome:
+        return place_and_buy(world, replace(OPTIONS, quick=True), left_out | {last})
+
+    chosen = whole(gangs(world.snapshot), partial(place_and_buy, world, OPTIONS), quick)
+
+    assert all(map(chosen.outcome.holds, (pod.key for pod in pods)))
+    assert not chosen.refusals
 
 
 def test_twice_as_many_equal_groups_at_a_limit_cost_little_more_than_twice() -> None:

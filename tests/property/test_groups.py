@@ -28,6 +28,7 @@ from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instan
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = Options(with_bound=False)
+QUICK = replace(OPTIONS, quick=True)
 SMALL, LARGE = an_instance_type("small", cpu=4), an_instance_type("large", cpu=16)
 
 
@@ -118,7 +119,7 @@ def test_the_same_groups_get_in_as_by_the_exact_rule(case: Case) -> None:
     """One pass over what is left finds what a whole try for each group would, and each is whole."""
     world = case.world
     found = gangs(world.snapshot)
-    made = whole(found, partial(place_and_buy, world, OPTIONS)).outcome
+    made = whole(found, partial(place_and_buy, world, OPTIONS), partial(place_and_buy, world, QUICK)).outcome
     names = got_in(found, made)
 
     assert all(gang.is_whole(made) for gang in found if gang.name.name in names)
@@ -152,11 +153,11 @@ def tries_of(world: World) -> tuple[int, list[str]]:
     """How many whole tries a search makes, and the groups that get in; each is whole."""
     found, tries = gangs(world.snapshot), list[Outcome]()
 
-    def attempt(out: frozenset[str]) -> Outcome:
-        tries.append(place_and_buy(world, OPTIONS, out))
+    def attempt(options: Options, out: frozenset[str]) -> Outcome:
+        tries.append(place_and_buy(world, options, out))
         return tries[-1]
 
-    made = whole(found, attempt).outcome
+    made = whole(found, partial(attempt, OPTIONS), partial(attempt, QUICK)).outcome
     names = got_in(found, made)
     assert all(gang.is_whole(made) for gang in found if gang.name.name in names)
     return len(tries), sorted(names)

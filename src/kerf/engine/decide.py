@@ -7,13 +7,11 @@ from operator import attrgetter
 
 from kerf.engine.admitting import admitted, not_admitted
 from kerf.engine.buy.bound import proven
-from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.floors import floor_launches
 from kerf.engine.buy.following import runs
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.buy.packing import cheapest_nodes
 from kerf.engine.buy.relabelling import Relabelling, relabelled
-from kerf.engine.decision import Buy, Decision, Refusal
+from kerf.engine.decision import Decision, Refusal
 from kerf.engine.defaulting import with_default_spread
 from kerf.engine.eligible import never_first, refused_early
 from kerf.engine.freed import freed, served
@@ -64,7 +62,9 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
     groups = gangs(world.snapshot)
     work: list[int] = []
     # What prices choose is rounded, so more work may cost more in the end: what less work finds counts, too.
-    tries = [whole(groups, partial(_counted, world, replace(options, budget=each), work)) for each in _budgets(options)]
+    quick = partial(_counted, world, replace(options, quick=True), work)
+    wholly = [partial(_counted, world, replace(options, budget=each), work) for each in _budgets(options)]
+    tries = [whole(groups, each, quick) for each in wholly]
     chosen = min(tries, key=lambda each: each.outcome.rank)
     made = chosen.outcome
     has_swapped = keep_own_places(made)
@@ -196,14 +196,11 @@ def _place_and_buy(world: World, options: Options, out: frozenset[str], volumes:
     places = find_places(trial, shapes, {window.name: window.taint for window in snapshot.windows}, forms)
     in_vain, places.left = bought_in_vain(places.left, trial)
     none_bought = unbought(trial, places.unbought, {each.key for each in snapshot.provisioning_requests})
-    buy: Buy = partial(first_fit, relaxes=options.relaxes)
-    if options.strategy == COST:
-        buy = partial(cheapest_nodes, holding=world.holding, relaxes=options.relaxes, rounds=options.rounds)
 
     def bought(places: Places, changed: Relabelling) -> Outcome:
         found = {**places.found, **{placement.pod.pod: placement for placement in changed.placements}}
         settled = replace(places, found=found, left=changed.left)
-        made = Outcome(world, trial, waiting, buy, Ledger.of(world), settled, promised, quotas, options)
+        made = Outcome(world, trial, waiting, Ledger.of(world), settled, promised, quotas, options)
         made.planned_for = shapes
         made.turned_away = (*waiting.held, *rejected, *unmounted, *early, *unadmitted, *over_quota, *circular, *in_vain)
         made.relabels, made.notes = changed.relabels, tuple(waiting.notes)
@@ -214,7 +211,7 @@ def _place_and_buy(world: World, options: Options, out: frozenset[str], volumes:
 
     mark = trial.mark()
     made = bought(places, relabelled(places.left, trial, world))
-    again = freed(trial, places, shapes, world) if made.launches else None
+    again = freed(trial, places, shapes, world) if made.bought else None
     if again is None:
         return made
     trial.undo_to(mark)

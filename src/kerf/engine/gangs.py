@@ -55,6 +55,8 @@ _MOST_PACKED = 3
 """So many times this is also done where fewer have got in since."""
 _FEW = 8
 """So many groups get a whole try each: a group may find room alone and take it, once packed, from one before it."""
+_NEARLY = 0.05
+"""Where a quick try with all groups leaves no larger part of their members over, an attempt may leave none."""
 _MOST_LEFT_OUT = 3
 """Groups that are left out one by one where all that got in are not whole together; the next are taken in turns."""
 _MOST_IN_TURNS = 32
@@ -198,25 +200,39 @@ class Chosen:
                 yield replace(gang.refused(gang.placed, refusal), pods=mine)
 
 
-def whole(found: Sequence[Gang], attempt: Attempt) -> Chosen:
+def whole(found: Sequence[Gang], attempt: Attempt, quick: Attempt) -> Chosen:
     """The try in which every group is placed whole or not at all.
 
+    Which of many groups get in is found out by `quick` tries, and what they get is an attempt again.
     Cost: one try where all groups have room; else one for each of a few groups, and for many of them three, a look at
     each group, and tries that halve what is wrong. Where one breaks then, those behind it are looked at once more.
     """
     groups = tuple(found)
     invalid = tuple(Refusal(gang.pods, gang.stage, gang.problem) for gang in groups if gang.problem is not None)
     waiting = [gang for gang in groups if gang.problem is None]
-    made = attempt(_without(groups, waiting))
-    if all(gang.is_whole(made) for gang in waiting):
-        return Chosen(groups, made, invalid)
-    search = _Search(groups, attempt, made, waiting)
-    if len(waiting) <= _FEW:
+    are_few, out = len(waiting) <= _FEW, _without(groups, waiting)
+    everyone = (attempt if are_few else quick)(out)
+    if not are_few and _are_short(waiting, everyone) <= _NEARLY:
+        everyone = attempt(out)
+    if _are_whole(waiting, everyone):
+        return Chosen(groups, everyone, invalid)
+    search = _Search(groups, attempt if are_few else quick, everyone, waiting)
+    if are_few:
         search.take(waiting, search.try_whole)
     else:
         search.take(waiting, search.try_rest)
-        search.settle()
-    return Chosen(groups, search.made, (*invalid, *search.refusals), made.refusals)
+        search.settle(attempt)
+    return Chosen(groups, search.made, (*invalid, *search.refusals), everyone.refusals)
+
+
+def _are_short(groups: Sequence[Gang], made: Outcome) -> float:
+    """Which part of the members that are needed has no place."""
+    missing = sum(max(0, gang.least - gang.ready(made)) for gang in groups)
+    return missing / max(1, sum(gang.least for gang in groups))
+
+
+def _are_whole(groups: Iterable[Gang], made: Outcome) -> bool:
+    return all(gang.is_whole(made) for gang in groups)
 
 
 def _without(groups: Iterable[Gang], taken: Iterable[Gang]) -> frozenset[str]:
@@ -293,7 +309,7 @@ class _Search:
     def try_whole(self, gang: Gang) -> _Short | None:
         """None where one try makes the group and all that got in whole."""
         made = self._try((*self._taken, gang))
-        if not all(each.is_whole(made) for each in (*self._taken, gang)):
+        if not _are_whole((*self._taken, gang), made):
             if gang.is_whole(made) and self._held != len(self._taken):
                 self._doubted.add(id(gang))
             return gang.ready(made), _first_refusal(gang, made)
@@ -337,17 +353,16 @@ class _Search:
         self._packs_left -= len(self._taken) <= _GROWTH * self._packed
         self._packed = len(self._taken)
         made = self._try(self._taken)
-        if not all(gang.is_whole(made) for gang in self._taken):
+        if not _are_whole(self._taken, made):
             return False
         self.made, self._rest, self._held = made, self._rest.after(made), len(self._taken)
         return True
 
-    def settle(self) -> None:
-        """One try with all that got in. Packed together some may fall short after all: then the first group that
+    def settle(self, attempt: Attempt) -> None:
+        """One attempt with all that got in. Packed together some may fall short after all: then the first group that
         breaks those before it is left out, a few times, and after that those behind it are taken in turns. What was
         refused beside one that is left out may have room now."""
-        if self._held == len(self._taken):
-            return
+        self._attempt = attempt
         self._make_whole()
         if self._left_out:
             self._offer_again()
@@ -355,11 +370,11 @@ class _Search:
     def _make_whole(self) -> None:
         self.made = self._try(self._taken)
         for _ in range(_MOST_LEFT_OUT):
-            if all(gang.is_whole(self.made) for gang in self._taken):
+            if _are_whole(self._taken, self.made):
                 return
             self._leave_out(self._taken.pop(self._first_that_breaks()), self.made)
             self.made = self._try(self._taken)
-        if not all(gang.is_whole(self.made) for gang in self._taken):
+        if not _are_whole(self._taken, self.made):
             first = self._first_that_breaks()
             self._taken, others = self._taken[:first], self._taken[first:]
             self.made = self._try(self._taken)
@@ -400,7 +415,7 @@ class _Search:
     def _take_together(self, more: Sequence[Gang]) -> Outcome | None:
         """Take these too where all are whole together; None then, else the try in which they are not."""
         made = self._try((*self._taken, *more))
-        if not all(gang.is_whole(made) for gang in (*self._taken, *more)):
+        if not _are_whole((*self._taken, *more), made):
             return made
         self._taken, self.made = [*self._taken, *more], made
         for gang in more:
@@ -432,7 +447,7 @@ class _Search:
         while low < high:
             middle = (low + high + 1) // 2
             made = self._try(self._taken[:middle])
-            low, high = (middle, high) if all(g.is_whole(made) for g in self._taken[:middle]) else (low, middle - 1)
+            low, high = (middle, high) if _are_whole(self._taken[:middle], made) else (low, middle - 1)
         return low
 
 

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from kerf.model.defaultspread import DefaultSpread
 from kerf.model.policies import AUTO, BEST_EFFORT, BUDGETS, COST, RESPECT, SHORT, STRICT
 
+_QUICK_ROUNDS = 4
+"""Of prices, where nodes need only be about the cheapest."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -15,7 +18,8 @@ class Options:
     `min_values` is its MIN_VALUES_POLICY: whether a pool may go below its minValues for pods that it could not take
     otherwise (`BestEffort`), or not (`Strict`). `budget` is how long to look for cheaper nodes, counted in work: the
     same pods get the same plan on every machine. Without `with_cost` the decision does not say what it comes to, and
-    that is not worked out: who only asks where pods go has no use for it.
+    that is not worked out: who only asks where pods go has no use for it. What is `quick` only asks which pods get
+    nodes: these may cost somewhat more, and where limits leave pods over, others may be served.
     """
 
     strategy: str = COST
@@ -26,11 +30,12 @@ class Options:
     default_spread: DefaultSpread = ()
     min_values: str = STRICT
     budget: str = SHORT
+    quick: bool = False
 
     @property
     def rounds(self) -> int:
         """Rounds of prices that may be spent on one purchase."""
-        return BUDGETS[self.budget]
+        return _QUICK_ROUNDS if self.quick else BUDGETS[self.budget]
 
     @property
     def relaxes(self) -> bool:

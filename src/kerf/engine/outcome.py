@@ -1,13 +1,16 @@
 """What comes of one try to place pods and to buy nodes for the others."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from operator import attrgetter
 
 from kerf.engine.admitting import NotAdmitted
 from kerf.engine.buy.filling import Purchase
+from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.following import Bought
 from kerf.engine.buy.limits import Ledger
+from kerf.engine.buy.packing import cheapest_nodes
 from kerf.engine.decision import Buy, Evidence, Refusal
 from kerf.engine.headroom.windows.admission import Judged
 from kerf.engine.options import DEFAULT, Options
@@ -19,6 +22,7 @@ from kerf.engine.world import World
 from kerf.model.causes import Cause, NotBought
 from kerf.model.gpu import DeviceState
 from kerf.model.plan import Launch, Repartition
+from kerf.model.policies import COST
 from kerf.model.preferences import Preference
 
 _KEY = attrgetter("key")
@@ -39,7 +43,6 @@ class Outcome:
     world: World
     trial: Trial
     waiting: Judged
-    buy: Buy
     ledger: Ledger
     places: Places
     promised: Mapping[str, tuple[DeviceState, ...]]
@@ -64,11 +67,16 @@ class Outcome:
     def __post_init__(self) -> None:
         self.before = self.ledger.copy()
 
+    @cached_property
+    def buy(self) -> Buy:
+        """How nodes are chosen."""
+        return _buyer(self.world, self.options)
+
     @property
     def rank(self) -> tuple[int, int, int]:
         """Sort key, the best first: pods that are left, price of what is bought, nodes."""
         unserved = sum(len(each.pods) for each in self.refusals)
-        return unserved, sum(launch.price_micro for launch in self.launches), len(self.launches)
+        return unserved, sum(node.load.offering.price_micro for node in self.bought), len(self.bought)
 
     @property
     def work(self) -> int:
@@ -110,9 +118,17 @@ class Outcome:
         if not any(purchase.left):
             return []
         copies = trial.copy(), self.before.copy(), ledger.copy()
-        known = Evidence(self.world, *copies, shapes, tuple(purchase.left), self.buy)
+        buy = _buyer(self.world, replace(self.options, quick=False))
+        known = Evidence(self.world, *copies, shapes, tuple(purchase.left), buy)
         return [
             Refusal(shape.pods[len(shape) - left :], None, NotBought(), evidence=known)
             for shape, left in zip(shapes, purchase.left, strict=True)
             if left
         ]
+
+
+def _buyer(world: World, options: Options) -> Buy:
+    if options.strategy != COST:
+        return partial(first_fit, relaxes=options.relaxes)
+    quick = options.quick
+    return partial(cheapest_nodes, holding=world.holding, relaxes=options.relaxes, rounds=options.rounds, quick=quick)

@@ -14,7 +14,7 @@ from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.flexibility import asks
 from kerf.engine.buy.following import NONE_COMING, Bought, Coming
 from kerf.engine.buy.joining import Joinable
-from kerf.engine.buy.launching import Needed, dealt, keep_free, launches_of
+from kerf.engine.buy.launching import Needed, dealt, launches_of
 from kerf.engine.buy.limits import Ledger as Limits
 from kerf.engine.buy.merging import merged
 from kerf.engine.buy.precedence import importance, is_better
@@ -58,8 +58,6 @@ class _Order:
     """The number of the first node."""
     launches: bool = True
     """Whether launches are asked for, and not only nodes."""
-    is_kept: bool = True
-    """Whether anything is bought after it, by the limits as they are then."""
     joinable: Joinable | None = None
     """Nodes that are there, where pods may go that those to be bought let in; None where none may."""
 
@@ -126,7 +124,8 @@ def purchase(options: Options, made: Outcome, changed: frozenset[str] = frozense
     for window, left in ((None, made.places.left), *made.places.exclusive.items()):
         offered_types = supply.available if window is None else _kept_for(taints[window], supply.available)
         joinable = Joinable(made.trial, changed) if window is None else None
-        order = _Order(made, left, offered_types, options, coming, ledger, len(made.launches), joinable=joinable)
+        first = len(made.bought)
+        order = _Order(made, left, offered_types, options, coming, ledger, first, not options.quick, joinable)
         found = _relaxed(order)
         made.places = join(made.trial, made.places, found.joined)
         launches = _with_what_keeps_off(found, left, joinable, made.trial) if joinable else found.launches
@@ -187,16 +186,14 @@ def bought_later(
     limits: Limits,
     topology: TopologyLedger,
     first: int,
-    *,
-    is_kept: bool,
 ) -> Later:
     """Nodes for pods that come after all of a try, which stays as it is; `first` is the number of the first node.
 
     `topology` has the nodes that were bought before with their pods, and `limits` what these take. No launch is made
-    of them; the limits are only right then where the nodes are to be kept.
+    of them.
     """
     beside = replace(made, ledger=limits, dropped={})
-    order = _Order(beside, tuple(shapes), offered_types, made.options, NONE_COMING, topology, first, False, is_kept)
+    order = _Order(beside, tuple(shapes), offered_types, made.options, NONE_COMING, topology, first, launches=False)
     found = _relaxed(order)
     proof = found.proof or proven(found.bought, topology, first)
     kept = tuple(Refusal(each.pods, each.stage, each.cause) for each in found.kept if each.cause is not None)
@@ -369,7 +366,7 @@ def _of_companies(found: _Attempt) -> dict[tuple[int, Place], int]:
 
 def _finished(order: _Order, found: _Attempt) -> _Attempt:
     """The attempt that was chosen, with its launches and the limits as they are then, where they are asked for."""
-    if order.launches or order.is_kept:
+    if order.launches:
         _settle(order, found)
     return found
 
@@ -389,7 +386,7 @@ def _attempt(order: _Order, known: Known, plan: Assigned) -> _Attempt:
         numbers, taken = rest(plan.shapes, shared.purchase)
         left, pods = shared.purchase.left, {n: plan.shapes[n].pods[int(taken[n]) :] for n in numbers}
         others = tuple(replace(plan.shapes[n], pods=pods[n][: left[n]]) for n in numbers)
-    if others:
+    if others and order.launches:
         _settle(order, found)
     purchase = made.buy(others, order.offered_types, limits)
     _take(found, purchase, others)
@@ -410,16 +407,13 @@ def _take(found: _Attempt, purchase: Purchase, shapes: Sequence[Shape]) -> None:
 
 
 def _settle(order: _Order, found: _Attempt) -> None:
-    """Make the launches that are asked for, and charge the limits with what other types may take more."""
+    """Make the launches, and charge the limits with what other types may take more."""
     available = order.made.world, found.limits
     coming = replace(order.coming, pods=(*order.coming.pods, *(each.pod for each in found.plan.joined)))
     for purchase, shapes, nodes in found.purchases[found.settled :]:
-        if order.launches:
-            first = order.first + len(found.launches)
-            more = launches_of(purchase, nodes, shapes, available, order.options, coming, first)
-            found.launches = (*found.launches, *more)
-        else:
-            keep_free(purchase, shapes, available, order.options)
+        first = order.first + len(found.launches)
+        more = launches_of(purchase, nodes, shapes, available, order.options, coming, first)
+        found.launches = (*found.launches, *more)
     found.settled = len(found.purchases)
 
 

@@ -85,7 +85,7 @@ class Remainder:
         others, what these go by is counted again for each time that nodes are bought.
         """
         before = self._state()
-        placed, refusals = self._placed(pods, is_kept=True)
+        placed, refusals = self._placed(pods)
         if placed >= needed:
             self._is_as_made = False
             return placed, None
@@ -99,7 +99,7 @@ class Remainder:
         """Whether so many would find a place; none is given. What `take` found before any was is remembered."""
         if not self._is_as_made or pods[0].key not in self._most:
             before = self._state()
-            placed, _ = self._placed(pods, is_kept=False)
+            placed, _ = self._placed(pods)
             self._return_to(before)
             return placed >= needed
         return self._most[pods[0].key] >= needed
@@ -114,13 +114,13 @@ class Remainder:
         state.topology.undo_to(state.topology_mark)
         self._ledger, self._new = state.limits, state.new
 
-    def _placed(self, pods: Sequence[Pod], *, is_kept: bool) -> tuple[int, Callable[[], list[Refusal]]]:
+    def _placed(self, pods: Sequence[Pod]) -> tuple[int, Callable[[], list[Refusal]]]:
         """How many pods get a place, and why the others get none, to be asked at once."""
         known = (self._usable[pod.key] for pod in pods if pod.key in self._usable)
         shapes = group(known, self._readings)
         places = find_places(self._trial, shapes, {})
         if self._are_related:
-            later = self._buy_related(self._beside_others(places.left), is_kept=is_kept)
+            later = self._buy_related(self._beside_others(places.left))
             left, unserved, kept = later.shapes, list(later.left), later.kept
         else:
             left = self._on_new_nodes(places.left)
@@ -166,29 +166,29 @@ class Remainder:
                 return
             roomy = [number for number in roomy if number not in full]
 
-    def _buy_related(self, shapes: Sequence[Shape], *, is_kept: bool) -> Later:
+    def _buy_related(self, shapes: Sequence[Shape]) -> Later:
         """Nodes for pods some of which go by others, on the types that hold them, and on all where others matter."""
         able = [shape for shape in shapes if self._takers_of(shape)]
         unable = tuple(shape for shape in shapes if not self._takers_of(shape))
         takers = dict.fromkeys(offered for shape in able for offered in self._takers_of(shape))
-        later = self._bought(able, [each for each in takers if self._ledger.room_for(each) != 0], is_kept=is_kept)
+        later = self._bought(able, [each for each in takers if self._ledger.room_for(each) != 0])
         if later.kept:
             available = self._made.world.supply.available
             if len(available) > len(takers):
                 every = [each for each in available if self._ledger.room_for(each) != 0]
-                wider = self._bought(able, every, is_kept=is_kept)
+                wider = self._bought(able, every)
                 later = wider if wider.unserved < later.unserved else later
         self._ledger, self._trial.ledger = later.limits, later.topology
         self._new += [(node.load.offered, node.load.room) for node in later.nodes]
         return replace(later, shapes=(*later.shapes, *unable), left=(*later.left, *map(len, unable)))
 
-    def _bought(self, shapes: Sequence[Shape], types: Sequence[OfferedType], *, is_kept: bool) -> Later:
+    def _bought(self, shapes: Sequence[Shape], types: Sequence[OfferedType]) -> Later:
         topology = self._trial.ledger
         if not shapes or not types:
             return Later((), self._ledger, topology, tuple(shapes), tuple(map(len, shapes)), ())
         in_order = sorted(types, key=lambda each: each.order)
         first = len(self._new)
-        return bought_later(self._made, shapes, in_order, self._ledger, topology, first, is_kept=is_kept)
+        return bought_later(self._made, shapes, in_order, self._ledger, topology, first)
 
     def _on_new_nodes(self, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
         """Pods on nodes that were bought for others; the shapes of those that are left. A node that is too full for any

@@ -192,7 +192,7 @@ def test_what_becomes_of_a_try_does_not_reach_its_refusals(world: Case) -> None:
         tries.append(place_and_buy(there, OPTIONS, out))
         return tries[-1]
 
-    chosen = whole(gangs(there.snapshot), attempt)
+    chosen = whole(gangs(there.snapshot), attempt, attempt)
     refusals = (*chosen.outcome.refusals, *chosen.refusals)
     before = told(refusals)
     for made in tries:

@@ -146,11 +146,6 @@ class Others:
             return False
         return not leaks(other, load.offering.capacity_type, within_cap(chosen, load.offering))
 
-    def keep_free(self, load: Load, times: int) -> None:
-        """What `of` charges the limits with; nothing is asked where no limit counts it."""
-        if self._ledger.limit(load.offered.pool.name) is not None:
-            self.of(load, times)
-
     def _one_by_one(self, load: Load, times: int, others: Sequence[OfferedType]) -> _Found:
         chosen, extra = load.offered, Resources()
         used = chosen.room.free - load.room.free

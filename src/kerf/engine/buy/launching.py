@@ -54,19 +54,6 @@ def dealt(purchase: Purchase, shapes: Sequence[Shape]) -> list[Bought]:
     return nodes
 
 
-def keep_free(purchase: Purchase, shapes: Sequence[Shape], available: tuple[World, Ledger], options: Options) -> None:
-    """Charge the limits as `launches_of` does, for a purchase of which no launch is made.
-
-    Cost: a look at the types of its pool for each load of a pool with limits.
-    """
-    world, ledger = available
-    if options.strategy == FIRST_FIT:
-        return
-    others = Others(purchase.filler or Filler(shapes, world.holding), world.supply, ledger)
-    for load, times in purchase.loads:
-        others.keep_free(load, times)
-
-
 def launches_of(
     purchase: Purchase,
     nodes: Sequence[Bought],

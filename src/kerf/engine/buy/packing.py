@@ -75,18 +75,20 @@ def cheapest_nodes(
     *,
     relaxes: bool = False,
     rounds: int = MOST_ROUNDS,
+    quick: bool = False,
 ) -> Purchase:
     """Loads for as many pods as can be placed, tier by tier of pool weight; charges `ledger`.
 
     A search that fails takes no pod's node away: nodes are then filled first-fit, and `notes` says so. A shape for
     which even that fails is left, and the others get their nodes. `holding` is what other purchases have found. With
-    `relaxes` minValues of a pool give way before a pool of less weight is asked. `rounds` are those of prices.
+    `relaxes` minValues of a pool give way before a pool of less weight is asked. `rounds` are those of prices. Where it
+    is `quick` nodes are compared with few others, and limits may leave more pods over than they must.
     """
     try:
         holding = holding or Holding()
         holding.know(offered_types)
         fillers = _fillers(shapes, holding, offered_types, relaxes=relaxes)
-        purchase = _search(fillers, offered_types, ledger, rounds)
+        purchase = _search(fillers, offered_types, ledger, rounds, quick=quick)
         purchase.filler = None if fillers[-1].keeps_choice else fillers[-1]
     except Exception as error:  # our own bug must not stop every pod
         purchase = _without_search(shapes, offered_types, ledger, error)
@@ -104,9 +106,11 @@ def _fillers(
     return (strict, Filler(shapes, holding)) if relaxes else (strict,)
 
 
-def _search(fillers: Sequence[Filler], offered_types: Sequence[OfferedType], ledger: Ledger, rounds: int) -> Purchase:
+def _search(
+    fillers: Sequence[Filler], offered_types: Sequence[OfferedType], ledger: Ledger, rounds: int, *, quick: bool
+) -> Purchase:
     shapes, pods = fillers[0].shapes, [len(shape) for shape in fillers[0].shapes]
-    purchase = _by_tier(fillers, offered_types, pods, ledger, partial(_buy_in_tier, rounds=rounds))
+    purchase = _by_tier(fillers, offered_types, pods, ledger, partial(_buy_in_tier, rounds=rounds, quick=quick))
     notes, work = list[Cause](), sum(pods) * len(offered_types)
 
     def best(*others: Purchase) -> Purchase:
@@ -114,13 +118,13 @@ def _search(fillers: Sequence[Filler], offered_types: Sequence[OfferedType], led
 
     # With minValues that may give way strict nodes are bought first, and what they leave may cost more by itself.
     is_rivalled = len(fillers) > 1 and len({each.pool.weight for each in offered_types}) == 1
-    is_compared = work <= (_MOST_COMPARED_FAR if is_rivalled else _MOST_COMPARED)
+    is_compared = not quick and work <= (_MOST_COMPARED_FAR if is_rivalled else _MOST_COMPARED)
     rivals = list[Purchase]()
     if is_compared and (is_rivalled or any(purchase.left)):
         rivals = _as_first_fit(fillers[-1], offered_types, pods, ledger)
     if is_rivalled:
         purchase = best(*rivals)
-    cheapest, is_limit = purchase, is_limited(fillers[-1], offered_types, purchase.left, ledger)
+    cheapest, is_limit = purchase, not quick and is_limited(fillers[-1], offered_types, purchase.left, ledger)
     if is_limit:
         purchase = best(*_serving(fillers, offered_types, pods, ledger, rounds))
     # Counted tier by tier, a limit may have gone to pods that had another place.
@@ -237,7 +241,13 @@ def _buy_greedily(filler: Filler, tier: Sequence[OfferedType], left: Sequence[in
 
 
 def _buy_in_tier(
-    filler: Filler, tier: Sequence[OfferedType], left: Sequence[int], ledger: Ledger, *, rounds: int
+    filler: Filler,
+    tier: Sequence[OfferedType],
+    left: Sequence[int],
+    ledger: Ledger,
+    *,
+    rounds: int,
+    quick: bool = False,
 ) -> Purchase:
     useful = undominated(filler, tier, left)
     if not useful:
@@ -253,7 +263,7 @@ def _buy_in_tier(
     rivals = tier if filler.keeps_choice else useful
     work = sum(left) * len(rivals)
     if chosen is not None and chosen.is_within(_CLOSE):
-        if work <= _MOST_COMPARED and not chosen.is_within(1):
+        if work <= _MOST_COMPARED and not quick and not chosen.is_within(1):
             more = [_settled(filler, useful, each) for each in _as_first_fit(filler, rivals, left, ledger)]
             notes, settled = settled[0].notes, [min([*settled, *more], key=lambda purchase: purchase.rank)]
             settled[0].notes = notes
@@ -265,8 +275,8 @@ def _buy_in_tier(
         return best
     is_far = chosen is None or not chosen.is_within(_FAR)
     tries = [full_nodes(filler, useful, values, left, ledger, FillRule(fullest))] if sum(best.left) else []
-    is_compared = work <= (_MOST_COMPARED_FAR if is_far else _MOST_COMPARED)
-    if is_far and len(useful) <= _MOST_SINGLE_TYPES:
+    is_compared = not quick and work <= (_MOST_COMPARED_FAR if is_far else _MOST_COMPARED)
+    if is_far and not quick and len(useful) <= _MOST_SINGLE_TYPES:
         promising = _promising(filler, useful, left, best)
         tries += [full_nodes(filler, [only], values, left, ledger, FillRule(cheapest_per_value)) for only in promising]
         if work <= _MOST_COMPARED:

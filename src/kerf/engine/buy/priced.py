@@ -13,7 +13,7 @@ from kerf.engine.buy.bound import is_about, remember
 from kerf.engine.buy.columngeneration import MOST_ROUNDS, NEAR, Column, Columns, Search, columns_of, most_kinds
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.buy.pricesplits import split
+from kerf.engine.buy.pricesplits import plain_splits, split
 from kerf.engine.buy.relaxation import Floats, Relaxation, relaxed
 from kerf.engine.buy.wholecards import by_whole_cards
 from kerf.engine.place.shapes import Shape
@@ -172,7 +172,8 @@ def _chosen(asked: _Question) -> tuple[float, Columns]:
         if found.bought:
             return float(worth @ relaxation.demand), found
     worth, types = _best_prices(asked)
-    remember(asked.part, by_whole_cards(relaxation), asked.tier, asked.most_rounds)
+    if asked.most_rounds >= MOST_ROUNDS:
+        remember(asked.part, by_whole_cards(relaxation), asked.tier, asked.most_rounds)
     found = _columns(unsought, own, worth, known, enough) if known else Columns([])
     found = found if found.bought else _columns(asked, types, worth, known, enough if known else 0.0)
     return float(worth @ relaxation.demand), found
@@ -192,7 +193,8 @@ def _columns(asked: _Question, types: Sequence[int], worth: Floats, known: Seque
 def _best_prices(asked: _Question) -> tuple[Floats, list[int]]:
     """What pods are worth at the best prices, and the types that have a say in them."""
     kinds = by_whole_cards(asked.relaxation)
-    plain, whole = split(asked.part, kinds)
+    is_quick = asked.most_rounds < MOST_ROUNDS
+    plain, whole = (plain_splits(kinds), None) if is_quick else split(asked.part, kinds)
     best = whole or plain
     place = {id(offered): at for at, offered in enumerate(asked.relaxation.types)}
     said = {*plain.source.tolist(), *best.source.tolist(), *best.whole}

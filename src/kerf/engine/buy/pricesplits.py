@@ -76,6 +76,11 @@ def split(filler: Filler, relaxation: Relaxation, most_rounds: int = MOST_ROUNDS
     return known.found
 
 
+def plain_splits(relaxation: Relaxation) -> Splits:
+    """The best split without whole nodes. Cost: see `best_splits`."""
+    return _Search(relaxation, MOST_ROUNDS).splits()
+
+
 def best_splits(relaxation: Relaxation, most_rounds: int = MOST_ROUNDS) -> tuple[Splits, Splits | None]:
     """The best split that is found within the budget, always the same; and one with whole nodes, where it gives more.
 
