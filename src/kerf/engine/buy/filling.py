@@ -21,6 +21,7 @@ from kerf.engine.place.shapes import UNCROWDED, Crowding, Shape, queue_order
 from kerf.engine.place.target import Room
 from kerf.engine.supply.holding import Amounts, Holding, measured
 from kerf.engine.supply.offered import OfferedType
+from kerf.engine.supply.warmth import KeptColumn
 from kerf.model.causes import Cause
 from kerf.model.constraints import ZONE, Requirements
 from kerf.model.gpu import Slice
@@ -155,6 +156,8 @@ class Filler:
         self._is_uncrowded = all(shape.crowding is UNCROWDED for shape in self.shapes)
         self._shape_numbers: list[int] = []
         self._loads: dict[tuple[int, bytes, bytes], Load | None] = {}
+        self.columns: list[KeptColumn] = []
+        """Ways to fill nodes that prices chose last, by numbers of the filler's shapes: where the next search begins."""
 
     def held(self, numbers: Iterable[int]) -> Amounts:
         """By row of `holding` and number of the shape, how many pods an empty node holds; 0 for shapes not asked for.

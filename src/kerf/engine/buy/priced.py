@@ -4,7 +4,7 @@ What it cannot choose for (pods that keep others off, that need ports), and pods
 left for the search by full nodes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -84,7 +84,9 @@ def priced(
     part = Filler(shapes, filler.holding)
     relaxation = relaxed(part, offered_types)
     frugal = _frugal(held[:, numbers], offered_types, ledger)
-    least_micro, found = _chosen(_Question(part, relaxation, tier, frugal, ledger, most_rounds))
+    known = _asked_for(filler.columns, {at: place for place, at in enumerate(numbers.tolist())})
+    least_micro, found = _chosen(_Question(part, relaxation, tier, frugal, ledger, most_rounds, tuple(known)))
+    _note(filler, found, numbers)
     purchase = _bought(filler, found, numbers, left, ledger)
     homeless = sum(left) - int(relaxation.demand.sum())
     is_trusted = least_micro < found.parts_micro <= least_micro * _TRUSTED
@@ -118,8 +120,17 @@ def most_served(
     relaxation = relaxed(part, offered_types)
     frugal = _frugal(held[:, numbers], offered_types, ledger)
     worth, types = _best_prices(_Question(part, relaxation, offered_types, frugal, ledger, most_rounds))
-    search = Search(most_rounds, unserved=unserved[numbers])
-    return _bought(filler, columns_of(part, relaxation, types, worth, ledger, search), numbers, left, ledger)
+    known = _asked_for(filler.columns, {at: place for place, at in enumerate(numbers.tolist())})
+    search = Search(most_rounds, tuple(known), keeps=True, unserved=unserved[numbers])
+    found = columns_of(part, relaxation, types, worth, ledger, search)
+    _note(filler, found, numbers)
+    return _bought(filler, found, numbers, left, ledger)
+
+
+def _note(filler: Filler, found: Columns, numbers: Amounts) -> None:
+    """Keep columns for shapes of these numbers for the next search with the filler."""
+    more = (_kept(column, numbers) for column, _ in found.known)
+    filler.columns = list({column.key: column for column in (*filler.columns, *more)}.values())
 
 
 def _bought(filler: Filler, found: Columns, numbers: Amounts, left: Sequence[int], ledger: Ledger) -> Purchase:
@@ -140,7 +151,10 @@ def _bought(filler: Filler, found: Columns, numbers: Amounts, left: Sequence[int
 
 @dataclass(frozen=True, eq=False)
 class _Question:
-    """What prices are asked; `frugal` are numbers of types that are looked at in any case."""
+    """What prices are asked; `frugal` are numbers of types that are looked at in any case.
+
+    `known` are columns to begin with.
+    """
 
     part: Filler
     relaxation: Relaxation
@@ -148,6 +162,7 @@ class _Question:
     frugal: set[int]
     ledger: Ledger
     most_rounds: int
+    known: Sequence[Column] = ()
 
 
 def _chosen(asked: _Question) -> tuple[float, Columns]:
@@ -158,9 +173,10 @@ def _chosen(asked: _Question) -> tuple[float, Columns]:
     warmth, relaxation = asked.part.holding.warmth, asked.relaxation
     if warmth is None:
         worth, types = _best_prices(asked)
-        found = columns_of(asked.part, relaxation, types, worth, asked.ledger, Search(asked.most_rounds))
+        search = Search(asked.most_rounds, asked.known, keeps=True)
+        found = columns_of(asked.part, relaxation, types, worth, asked.ledger, search)
         return float(worth @ relaxation.demand), found
-    known = list(_known_columns(asked))
+    known = [*_known_columns(asked), *asked.known]
     of_known, enough = {id(column.offered) for column in known}, max(NEAR, warmth.gap + _MUCH_THE_SAME)
     own = [at for at, each in enumerate(relaxation.types) if id(each) in of_known or at in asked.frugal]
     unsought = replace(asked, most_rounds=0)
@@ -209,10 +225,18 @@ def _kept(column: Column, numbers: Amounts) -> KeptColumn:
 
 
 def _known_columns(asked: _Question) -> Iterator[Column]:
-    """The columns that were kept, with those of their pods that are asked for; without those that have none of them."""
+    """The columns that were kept of earlier decisions."""
     warmth, holding = asked.part.holding.warmth, asked.part.holding
     place = {holding.shape_number(shape): at for at, shape in enumerate(asked.part.shapes)}
-    for column in warmth.columns(asked.relaxation.types) if warmth is not None else ():
+    return _asked_for(warmth.columns(asked.relaxation.types) if warmth is not None else (), place)
+
+
+def _asked_for(columns: Iterable[KeptColumn], place: Mapping[int, int]) -> Iterator[Column]:
+    """The columns with those of their pods that are asked for; without those that have none of them.
+
+    `place` is by number of the shape, as columns have it, which one it is of those that are asked for.
+    """
+    for column in columns:
         counts = np.zeros(len(place), dtype=np.int64)
         for number, count in zip(column.shapes, column.counts, strict=True):
             if number in place:
