@@ -35,6 +35,7 @@ from kerf.engine.purchasing import purchase
 from kerf.engine.quotas import within_quotas
 from kerf.engine.supply import pricing
 from kerf.engine.world import World
+from kerf.model.causes import Cause, FarFromBound
 from kerf.model.constraints import Taint
 from kerf.model.lowerbound import Ignored, LowerBound
 from kerf.model.placeholders import VIRTUAL
@@ -84,7 +85,7 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
         refusals=(*made.refusals, *chosen.grouped(now.refusals), *chosen.refusals, *idle),
         unmet_floors=(*unmet, *now.floors),
         everyone=chosen.everyone,
-        notes=made.notes,
+        notes=_notes(made, options),
         dropped={key: dropped for key, dropped in made.dropped.items() if made.holds(key)},
         pending=_real(made.waiting),
         work=sum(work),
@@ -95,6 +96,12 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
         are_as_bought = not has_swapped and now.bought is made.bought
         decision = bounded(decision, _bought_for(made) if are_as_bought else ())
     return replace(decision, kept=world.left())
+
+
+def _notes(made: Outcome, options: Options) -> tuple[Cause, ...]:
+    """What the searches say, which ones with less work do not know: whether more work could have been asked for."""
+    is_longest = options.budget == max(BUDGETS, key=BUDGETS.__getitem__)
+    return tuple(replace(e, is_longest=is_longest) if isinstance(e, FarFromBound) else e for e in made.notes)
 
 
 def _bought_for(made: Outcome) -> tuple[Shape, ...]:

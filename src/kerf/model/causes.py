@@ -633,13 +633,14 @@ class FarFromBound(Cause):
     """Nodes for so many pods cost `price_micro` where `bound_micro` is all that is proven.
 
     `parts_micro` is what the cheapest mix that prices found would cost if nodes could be bought in parts; None where
-    the search ended before its prices had settled.
+    the search ended before its prices had settled. `is_longest`: no budget looks longer than the one that was given.
     """
 
     pods: int
     price_micro: int
     bound_micro: int
     parts_micro: int | None
+    is_longest: bool = False
 
 
 @dataclass(frozen=True, slots=True)

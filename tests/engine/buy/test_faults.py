@@ -7,6 +7,7 @@ import pytest
 
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.plan import plan
+from kerf.engine.options import Options
 from kerf.model.causes import FarFromBound
 from kerf.model.plan import Plan
 from kerf.model.pods import Pod
@@ -86,3 +87,19 @@ def test_a_plan_far_from_its_bound_says_why(parts_micro: int | None, end: str) -
 
     assert text.startswith("the nodes for 1,000 pods cost 18.0 % more than is proven that they must")
     assert text.endswith(end)
+
+
+@pytest.mark.parametrize("budget, is_advised", [("1s", True), ("30s", False)])
+def test_a_longer_search_is_advised_where_there_is_one(budget: str, is_advised: bool) -> None:
+    """The longest search ends somewhere, too, and its plan may be one that a shorter search has found."""
+    made = plan(a_snapshot(pods=_mixed(40), pools=[a_pool()]), a_market(BIG, SMALL), Options(budget=budget))
+
+    assert any("more than is proven" in note for note in made.notes)
+    assert any("--budget 30s" in note for note in made.notes) is is_advised
+
+
+def test_the_longest_search_is_never_advised_to_be_longer() -> None:
+    """Where even its prices have not settled."""
+    far = FarFromBound(1_000, 1_180_000, 1_000_000, None, is_longest=True)
+
+    assert cause_text(far).endswith("ended before its prices had settled")

@@ -157,7 +157,7 @@ class Filler:
         self._shape_numbers: list[int] = []
         self._loads: dict[tuple[int, bytes, bytes], Load | None] = {}
         self.columns: list[KeptColumn] = []
-        """Ways to fill nodes that prices chose last, by numbers of the filler's shapes: where the next search begins."""
+        """Ways to fill nodes that prices chose, by numbers of the filler's shapes: where the next search begins."""
 
     def held(self, numbers: Iterable[int]) -> Amounts:
         """By row of `holding` and number of the shape, how many pods an empty node holds; 0 for shapes not asked for.

@@ -674,7 +674,8 @@ def _(cause: causes.FarFromBound) -> str:
     above = _above(cause.price_micro, cause.bound_micro)
     begin = f"the nodes for {cause.pods:,} pods cost {above} more than is proven that they must"
     if cause.parts_micro is None:
-        return f"{begin}: the search for a cheaper mix ended before its prices had settled (--budget 30s looks longer)"
+        longer = "" if cause.is_longest else " (--budget 30s looks longer)"
+        return f"{begin}: the search for a cheaper mix ended before its prices had settled{longer}"
     if cause.parts_micro <= cause.bound_micro:
         return f"{begin}: they are few of each kind, and nodes cannot be bought in parts"
     over = _above(cause.price_micro, cause.parts_micro)
