@@ -17,7 +17,7 @@ from kerf.engine.buy.filling import Filler, Purchase
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.nodepricing import NodePricing
-from kerf.engine.buy.packing import cheapest_nodes
+from kerf.engine.buy.packing import Effort, cheapest_nodes
 from kerf.engine.buy.priced import filled, priced
 from kerf.engine.buy.pricesplits import split
 from kerf.engine.buy.relaxation import Relaxation, relaxed
@@ -264,8 +264,8 @@ def test_prices_choose_for_so_many_kinds_as_there_is_time_for() -> None:
     pods = [pod for number in range(most + 1) for pod in some(2, f"p{number}", cpu=f"{1000 + number}m")]
     available = supply_of(a_pool(), types=[M5, M5_2X]).available
 
-    few = cheapest_nodes(group(pods[2:]), available, Ledger((), {}), rounds=1)
-    many = cheapest_nodes(group(pods), available, Ledger((), {}), rounds=1)
+    few = cheapest_nodes(group(pods[2:]), available, Ledger((), {}), effort=Effort(1))
+    many = cheapest_nodes(group(pods), available, Ledger((), {}), effort=Effort(1))
 
     assert not any(isinstance(note, TooManyKinds) for note in few.notes)
     assert (TooManyKinds(most + 1, most),) == many.notes

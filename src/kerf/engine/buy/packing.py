@@ -17,6 +17,7 @@ import operator
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -63,6 +64,18 @@ prices chose nodes that are not far from the least, and for each type alone; the
 _MOST_SETS = 3_000
 """Sets of the pods, times types, up to which every way to part them among nodes is gone through."""
 
+
+class Effort(NamedTuple):
+    """What goes into one purchase: `rounds` of prices; `serves`: under limits also a search for what serves most pods;
+    `compares`: rivals beside what prices and full nodes give."""
+
+    rounds: int = MOST_ROUNDS
+    serves: bool = True
+    compares: bool = True
+
+
+USUAL = Effort()
+
 BuyInTier = Callable[[Filler, Sequence[OfferedType], Sequence[int], Ledger], Purchase]
 """Nodes for pods among offered types of one weight; leaves the ledger as it is."""
 
@@ -74,21 +87,19 @@ def cheapest_nodes(
     holding: Holding | None = None,
     *,
     relaxes: bool = False,
-    rounds: int = MOST_ROUNDS,
-    quick: bool = False,
+    effort: Effort = USUAL,
 ) -> Purchase:
     """Loads for as many pods as can be placed, tier by tier of pool weight; charges `ledger`.
 
     A search that fails takes no pod's node away: nodes are then filled first-fit, and `notes` says so. A shape for
     which even that fails is left, and the others get their nodes. `holding` is what other purchases have found. With
-    `relaxes` minValues of a pool give way before a pool of less weight is asked. `rounds` are those of prices. Where it
-    is `quick` nodes are compared with few others, and limits may leave more pods over than they must.
+    `relaxes` minValues of a pool give way before a pool of less weight is asked.
     """
     try:
         holding = holding or Holding()
         holding.know(offered_types)
         fillers = _fillers(shapes, holding, offered_types, relaxes=relaxes)
-        purchase = _search(fillers, offered_types, ledger, rounds, quick=quick)
+        purchase = _search(fillers, offered_types, ledger, effort)
         purchase.filler = None if fillers[-1].keeps_choice else fillers[-1]
     except Exception as error:  # our own bug must not stop every pod
         purchase = _without_search(shapes, offered_types, ledger, error)
@@ -107,10 +118,10 @@ def _fillers(
 
 
 def _search(
-    fillers: Sequence[Filler], offered_types: Sequence[OfferedType], ledger: Ledger, rounds: int, *, quick: bool
+    fillers: Sequence[Filler], offered_types: Sequence[OfferedType], ledger: Ledger, effort: Effort
 ) -> Purchase:
     shapes, pods = fillers[0].shapes, [len(shape) for shape in fillers[0].shapes]
-    purchase = _by_tier(fillers, offered_types, pods, ledger, partial(_buy_in_tier, rounds=rounds, quick=quick))
+    purchase = _by_tier(fillers, offered_types, pods, ledger, partial(_buy_in_tier, effort=effort))
     notes, work = list[Cause](), sum(pods) * len(offered_types)
 
     def best(*others: Purchase) -> Purchase:
@@ -118,15 +129,15 @@ def _search(
 
     # With minValues that may give way strict nodes are bought first, and what they leave may cost more by itself.
     is_rivalled = len(fillers) > 1 and len({each.pool.weight for each in offered_types}) == 1
-    is_compared = not quick and work <= (_MOST_COMPARED_FAR if is_rivalled else _MOST_COMPARED)
+    is_compared = effort.compares and work <= (_MOST_COMPARED_FAR if is_rivalled else _MOST_COMPARED)
     rivals = list[Purchase]()
     if is_compared and (is_rivalled or any(purchase.left)):
         rivals = _as_first_fit(fillers[-1], offered_types, pods, ledger)
     if is_rivalled:
         purchase = best(*rivals)
-    cheapest, is_limit = purchase, not quick and is_limited(fillers[-1], offered_types, purchase.left, ledger)
+    cheapest, is_limit = purchase, effort.serves and is_limited(fillers[-1], offered_types, purchase.left, ledger)
     if is_limit:
-        purchase = best(*_serving(fillers, offered_types, pods, ledger, rounds))
+        purchase = best(*_serving(fillers, offered_types, pods, ledger, effort))
     # Counted tier by tier, a limit may have gone to pods that had another place.
     purchase = min([purchase, *rivals], key=lambda each: unserved(shapes, each.left))
     if not is_compared and (is_rivalled or is_limit):
@@ -142,10 +153,10 @@ def _serving(
     offered_types: Sequence[OfferedType],
     pods: Sequence[int],
     ledger: Ledger,
-    rounds: int,
+    effort: Effort,
 ) -> Iterator[Purchase]:
     """Nodes for as many of the pods as limits allow, tier by tier; and the cheapest found for the same pods."""
-    cheapest = partial(_buy_in_tier, rounds=rounds)
+    cheapest = partial(_buy_in_tier, effort=effort)
     open_to = [each for each in offered_types if ledger.room_for(each) is None]
     numbers = np.arange(len(pods))
     # A pool without a limit has room for these, so in one with a limit others come first.
@@ -154,7 +165,7 @@ def _serving(
     def buy(filler: Filler, tier: Sequence[OfferedType], left: Sequence[int], spent: Ledger) -> Purchase:
         if all(spent.room_for(each) is None for each in tier):
             return cheapest(filler, tier, left, spent)
-        return served(filler, tier, left, spent, later, rounds)
+        return served(filler, tier, left, spent, later, effort.rounds)
 
     found = _by_tier(fillers, offered_types, pods, ledger, buy)
     yield found
@@ -246,8 +257,7 @@ def _buy_in_tier(
     left: Sequence[int],
     ledger: Ledger,
     *,
-    rounds: int,
-    quick: bool = False,
+    effort: Effort,
 ) -> Purchase:
     useful = undominated(filler, tier, left)
     if not useful:
@@ -255,15 +265,15 @@ def _buy_in_tier(
     if suits(filler, useful, left, ledger):
         return mixed(filler, useful, left)
     values = values_of(filler, useful, left)
-    chosen = _by_prices(filler, useful, values, left, ledger, rounds, tier)
+    chosen = _by_prices(filler, useful, values, left, ledger, effort.rounds, tier)
     settled = [] if chosen is None else [_settled(filler, useful, chosen.purchase)]
     if chosen is not None and settled:
-        settled[0].notes = _notes(filler, left, chosen, rounds)
+        settled[0].notes = _notes(filler, left, chosen, effort.rounds)
     # By minValues a claim names types, too, that are not worth buying.
     rivals = tier if filler.keeps_choice else useful
     work = sum(left) * len(rivals)
     if chosen is not None and chosen.is_within(_CLOSE):
-        if work <= _MOST_COMPARED and not quick and not chosen.is_within(1):
+        if work <= _MOST_COMPARED and effort.compares and not chosen.is_within(1):
             more = [_settled(filler, useful, each) for each in _as_first_fit(filler, rivals, left, ledger)]
             notes, settled = settled[0].notes, [min([*settled, *more], key=lambda purchase: purchase.rank)]
             settled[0].notes = notes
@@ -275,8 +285,8 @@ def _buy_in_tier(
         return best
     is_far = chosen is None or not chosen.is_within(_FAR)
     tries = [full_nodes(filler, useful, values, left, ledger, FillRule(fullest))] if sum(best.left) else []
-    is_compared = not quick and work <= (_MOST_COMPARED_FAR if is_far else _MOST_COMPARED)
-    if is_far and not quick and len(useful) <= _MOST_SINGLE_TYPES:
+    is_compared = effort.compares and work <= (_MOST_COMPARED_FAR if is_far else _MOST_COMPARED)
+    if is_far and effort.compares and len(useful) <= _MOST_SINGLE_TYPES:
         promising = _promising(filler, useful, left, best)
         tries += [full_nodes(filler, [only], values, left, ledger, FillRule(cheapest_per_value)) for only in promising]
         if work <= _MOST_COMPARED:
@@ -286,7 +296,7 @@ def _buy_in_tier(
     tries += _parted(filler, useful, left, ledger)
     settled.append(_settled(filler, useful, min([best, *tries], key=_preference)))
     found = min(settled, key=_preference)
-    found.notes = (*_notes(filler, left, chosen, rounds), *_far(found, chosen))
+    found.notes = (*_notes(filler, left, chosen, effort.rounds), *_far(found, chosen))
     if is_far and not is_compared:
         found.notes = (*found.notes, NotCompared(sum(left), len(useful)))
     return found

@@ -30,9 +30,10 @@ _STEP = 1 << 10
 """What a pod counts beside one that comes after it."""
 _MOST_STEPS = 4
 """How often it is asked for the pods of which priority the limits bind."""
-_FEWEST_TRIES, _MOST_WORK, _A_NODE, _ENTRIES = 2, 300_000, 300, 100
+_FEWEST_TRIES, _MOST_WORK, _A_FILL, _ENTRIES = 2, 300_000, 200, 100
 """So many ways to fill nodes are tried in any case, and others up to so much work, a unit about a microsecond: so much
-for each node that is another than the last, and one for so many entries of a table of types and shapes."""
+for each node that is filled, bought or not, and for each that is another than the last one for so many entries of a
+table of types and shapes."""
 _SHARES = 1 << 30
 _NEVER = 20.0
 """What a pod without a node costs, in the highest price of a node; those before others so many times as much."""
@@ -146,10 +147,11 @@ class _Serving:
             if self._work >= _MOST_WORK and len(found) >= _FEWEST_TRIES:
                 return
             made = full_nodes(self._filler, types, asked, self._left, self._ledger, rule)
-            self._work += (len(made.loads) + 1) * (_A_NODE + len(types) * len(asked) // _ENTRIES)
+            self._work += (len(made.loads) + 1) * (len(types) * len(asked) // _ENTRIES)
             found.append(made)
 
-        fills: list[Fill] = [self._filler.fill, *(partial(self._in_turns, sizes) for sizes in self._orders)]
+        ways: list[Fill] = [self._filler.fill, *(partial(self._in_turns, sizes) for sizes in self._orders)]
+        fills = [partial(self._filled, way) for way in ways]
         for prefer, costs in ((cheapest_per_value, self._shares), (fullest, ())):
             for fill in fills:
                 tried(self._useful, FillRule(prefer, fill, costs))
@@ -160,6 +162,10 @@ class _Serving:
                 for fill in fills:
                     tried([only], FillRule(cheapest_per_value, fill))
         return found
+
+    def _filled(self, fill: Fill, offered: OfferedType, asked: Amounts) -> Load | None:
+        self._work += _A_FILL
+        return fill(offered, asked)
 
     def _most_value(self, offered: OfferedType, values: Amounts) -> float:
         """What pods count at most that nodes of the type alone serve: cut to all its cpu, to all its memory."""
