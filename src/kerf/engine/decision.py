@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from kerf.engine.buy.filling import Purchase
 from kerf.engine.buy.following import Bought
 from kerf.engine.buy.limits import Ledger
+from kerf.engine.buy.packing import QUICK
 from kerf.engine.options import Options
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.trial import Trial
@@ -50,6 +51,13 @@ class Evidence:
         if not isinstance(self.buy, partial) or "holding" not in self.buy.keywords:
             return self.buy
         return partial(self.buy.func, **{**self.buy.keywords, "holding": world.holding})
+
+    @property
+    def buy_quickly(self) -> Buy:
+        """The same with little work, where it is only asked whether all get nodes: a yes holds, a no may not."""
+        if not isinstance(self.buy, partial) or "effort" not in self.buy.keywords:
+            return self.buy
+        return partial(self.buy.func, **{**self.buy.keywords, "effort": QUICK})
 
     @property
     def relaxes(self) -> bool:

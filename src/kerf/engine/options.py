@@ -5,9 +5,6 @@ from dataclasses import dataclass
 from kerf.model.defaultspread import DefaultSpread
 from kerf.model.policies import AUTO, BEST_EFFORT, BUDGETS, COST, RESPECT, SHORT, STRICT
 
-_QUICK_ROUNDS = 4
-"""Of prices, where nodes need only be about the cheapest."""
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -35,7 +32,7 @@ class Options:
     @property
     def rounds(self) -> int:
         """Rounds of prices that may be spent on one purchase."""
-        return _QUICK_ROUNDS if self.quick else BUDGETS[self.budget]
+        return BUDGETS[self.budget]
 
     @property
     def relaxes(self) -> bool:

@@ -10,7 +10,7 @@ from kerf.engine.buy.filling import Purchase
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.following import Bought
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.buy.packing import Effort, cheapest_nodes
+from kerf.engine.buy.packing import QUICK, Effort, cheapest_nodes
 from kerf.engine.decision import Buy, Evidence, Refusal
 from kerf.engine.headroom.windows.admission import Judged
 from kerf.engine.options import DEFAULT, Options
@@ -130,5 +130,5 @@ class Outcome:
 def _buyer(world: World, options: Options) -> Buy:
     if options.strategy != COST:
         return partial(first_fit, relaxes=options.relaxes)
-    effort = Effort(options.rounds, serves=not options.quick, compares=not options.quick)
+    effort = QUICK if options.quick else Effort(options.rounds)
     return partial(cheapest_nodes, holding=world.holding, relaxes=options.relaxes, effort=effort)

@@ -74,7 +74,8 @@ class Effort(NamedTuple):
     compares: bool = True
 
 
-USUAL = Effort()
+USUAL, QUICK = Effort(), Effort(4, serves=False, compares=False)
+"""Where pods get nodes, and where it is only asked which ones would."""
 
 BuyInTier = Callable[[Filler, Sequence[OfferedType], Sequence[int], Ledger], Purchase]
 """Nodes for pods among offered types of one weight; leaves the ledger as it is."""

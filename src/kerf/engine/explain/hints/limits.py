@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 from kerf.engine.buy.limits import Ledger
+from kerf.engine.decision import Buy
 from kerf.engine.explain.hints.situation import Advice, Situation, changing_pool
 from kerf.model.nodepool import NodePool
 from kerf.model.quantities import COST_PER_HOUR, Resources, quantity_text
@@ -57,7 +58,9 @@ def _smallest_limits(pool: NodePool, situation: Situation) -> tuple[dict[str, in
         middle = high - 1  # Mostly what they use without limits is the least, and then one purchase shows it.
         while low < high and situation.tries.take(len(situation.supply.available)):
             tried = limits.replaced({**rising, name: used + middle * step})
-            left, needed = _bought_with(pool, tried, situation)
+            left, needed = _bought_with(pool, tried, situation, situation.evidence.buy_quickly)
+            if left > least:
+                left, needed = _bought_with(pool, tried, situation)
             if left <= least:
                 high = min(middle, max(low, (needed.get(name, 0) - used) // step))
             else:
@@ -75,9 +78,11 @@ def _step(pool: NodePool, name: str, situation: Situation) -> int:
     return max(1, math.gcd(*(each.capacity.get(name, 0) for each in offered)))
 
 
-def _bought_with(pool: NodePool, limits: Resources | None, situation: Situation) -> tuple[int, Resources]:
+def _bought_with(
+    pool: NodePool, limits: Resources | None, situation: Situation, buy: Buy | None = None
+) -> tuple[int, Resources]:
     """How many pods are left under other limits of the pool, and what it counts then."""
     pools = [replace(p, limits=limits) if p.name == pool.name else p for p in situation.snapshot.node_pools]
     ledger = Ledger(pools, {p.name: situation.before.used(p.name) for p in pools})
-    purchase = situation.buy(situation.shapes, situation.supply.available, ledger)
+    purchase = (buy or situation.buy)(situation.shapes, situation.supply.available, ledger)
     return sum(purchase.left), ledger.used(pool.name)
