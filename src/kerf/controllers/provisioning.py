@@ -15,6 +15,7 @@ from kerf.controllers.actuator import Acts
 from kerf.controllers.deciding import Takers, still_holds
 from kerf.controllers.lastword import Expectations
 from kerf.controllers.market import MarketBook
+from kerf.controllers.moves import SUCCEEDS_S
 from kerf.controllers.options import options_of
 from kerf.controllers.outsized import Outsized
 from kerf.controllers.portions import Portions
@@ -40,7 +41,7 @@ from kerf.model.cronjobs import CronJob
 from kerf.model.groups import PodGroup
 from kerf.model.market import Market
 from kerf.model.nodeclaim import DISRUPTION_REASON, INITIALIZED, NodeClaim
-from kerf.model.nodepool import NodePool, is_read_alike
+from kerf.model.nodepool import UNDERUTILIZED, NodePool, is_read_alike
 from kerf.model.placeholders import Keeper, Placeholder, is_virtual
 from kerf.model.plan import Plan, Stage, Unplaced
 from kerf.model.pods import Pod
@@ -169,6 +170,8 @@ class Provisioning:
         self._dropped = 0
         self._window, self._replaced = _Window(), interrupted
         self._ports.feed.launching(decision.launches)
+        moved = {pod.key: pod for pod in (*_young(waiting, now), *_moving(going))}
+        self._book.let_stay(self._book.moves.failed_by(decision.launches, moved))
         await self._actuator.launch(decision)
         await self._actuator.open(decision)
         # Only now: a decision that could not be carried out is to be made again.
@@ -337,6 +340,19 @@ def is_provisionable(pod: Pod) -> bool:
     if not pod.is_pending or not pod.unschedulable or pod.is_daemon:
         return False
     return not pod.nominated_node or bool(pod.spec.scheduling_gates)
+
+
+def _young(waiting: Iterable[Pod], now_s: float) -> Iterable[Pod]:
+    """Those that may have come in the place of pods which were just evicted."""
+    return (pod for pod in waiting if now_s - pod.created_s < SUCCEEDS_S)
+
+
+def _moving(going: Iterable[tuple[Pod, ClusterNode]]) -> Iterable[Pod]:
+    """The pods of nodes that go to save money, while they wait to be evicted: others have taken the places they had."""
+    for pod, node in going:
+        why = node.claim.condition(DISRUPTION_REASON) if node.claim is not None else None
+        if why is not None and why.reason == UNDERUTILIZED and node.claim is not None and node.claim.is_deleting:
+            yield pod
 
 
 def _interrupted(going: Iterable[tuple[Pod, ClusterNode]]) -> frozenset[str]:

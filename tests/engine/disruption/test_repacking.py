@@ -18,7 +18,7 @@ from kerf.engine.world import World
 from kerf.model.causes import Name
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN
-from kerf.model.market import Market
+from kerf.model.market import Market, MovePause
 from kerf.model.nodeclaim import PLANNED_PRICE, REPLACES
 from kerf.model.nodepool import BALANCED, WHEN_EMPTY, Budget, Disruption, NodePool
 from kerf.model.plan import REPLAY
@@ -165,6 +165,20 @@ def test_a_risen_price_alone_moves_no_new_node_beside_another_that_is_wasted() -
     pods = [serving("steady", "a", 3), serving("risen", "b", 3)]
 
     assert (["steady"], []) == changes(first(a_cluster([free_pool()], pairs, pods)))
+
+
+def test_pods_whose_last_move_saved_nothing_stay() -> None:
+    """All nodes with one of their workload, until the pause is over; others go."""
+    pods = [serving("big", "a", 3), on("other", "b", cpu=3, owner=Owner("ReplicaSet", "api"), created_s=0)]
+    held = a_cluster([free_pool()], [node("big", "m5.4xlarge", 16), node("other", "m5.4xlarge", 16)], pods)
+    paused = replace(LARGE, move_pauses=(MovePause(("default", "ReplicaSet", "web"), NOON_S + 60),))
+    alone = a_cluster([free_pool()], [node("big", "m5.4xlarge", 16)], pods[:1])
+
+    assert ["big", "other"] == sorted(changes(first(held))[0])
+    assert ["other"] == changes(first(held, paused))[0]
+    found = other(alone, paused)
+    assert isinstance(found, Alternative)
+    assert Lacks.DISPLACED == found.lacks
 
 
 def test_a_group_is_not_torn_apart() -> None:

@@ -94,7 +94,7 @@ class Lifecycle:
         self._deadlines = deadlines_of(settings)
         self._cloud: CloudProvider = ports.cloud
         self._following = Following(state, ports, settings)
-        self._termination = Termination(state, ports, settings)
+        self._termination = Termination(state, ports, book, settings)
         self._less = LessThanPredicted(state, ports, book, self._following, settings)
         self._worded_s: dict[str, float] = {}
         self._steady = Steady(ports.clock)

@@ -329,6 +329,7 @@ class Lacks(StrEnum):
     SAVING = "saving"
     SPOT = "spot"
     TURNS = "turns"
+    DISPLACED = "displaced"
     GROUP = "group"
     REST = "rest"
     WORTH = "worth"

@@ -27,6 +27,7 @@ from kerf.model.groups import group_of
 from kerf.model.lowerbound import NANO
 from kerf.model.nodepool import UNDERUTILIZED
 from kerf.model.promises import planned_price_micro
+from kerf.model.rejections import workload_of
 
 _WASTED = 50
 """A node is looked at where it costs one part in so many more than its pods are worth; prices are no more exact."""
@@ -70,7 +71,13 @@ def _is_settled(candidate: Candidate, world: World) -> bool:
     claim = candidate.claim
     if claim.replaces and world.snapshot.taken_at_s - claim.created_s < SETTLES_S:
         return False
-    return all(group_of(pod) is None for pod in candidate.pods)
+    return all(group_of(pod) is None for pod in candidate.pods) and not _was_displaced(candidate, world)
+
+
+def _was_displaced(candidate: Candidate, world: World) -> bool:
+    """Whether pods like some of the node's were moved lately and not placed as planned, so nothing was saved."""
+    staying = world.market.staying_workloads
+    return bool(staying) and any(workload_of(pod) in staying for pod in candidate.pods)
 
 
 class _Judged:
@@ -226,6 +233,8 @@ def _lacks(world: World, substitutes: Substitutes, candidate: Candidate, found: 
         return Lacks.SAVING
     if any(group_of(pod) is not None for pod in candidate.pods):
         return Lacks.GROUP
+    if _was_displaced(candidate, world):
+        return Lacks.DISPLACED
     if not _is_settled(candidate, world) or _steady_price(candidate, world) <= found.after_micro:
         return Lacks.REST
     saving = substitutes.of([candidate], must_save=True)
