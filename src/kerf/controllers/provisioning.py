@@ -13,6 +13,7 @@ from kerf.cloudprovider import InterruptionKind
 from kerf.config import Settings
 from kerf.controllers.actuator import Acts
 from kerf.controllers.deciding import Takers, still_holds
+from kerf.controllers.elapsed import passed_s
 from kerf.controllers.lastword import Expectations
 from kerf.controllers.market import MarketBook
 from kerf.controllers.moves import SUCCEEDS_S
@@ -60,11 +61,11 @@ Runs = tuple[tuple[str, float], ...]
 
 @dataclass
 class _Window:
-    """When the pods of the present batch came; lost at a restart, which only opens another window."""
+    """When the pods of the present batch came (`passed_s`); lost at a restart, which only opens another window."""
 
     pods: set[str] = field(default_factory=set)
-    first_s: float = 0
-    last_s: float = 0
+    first_s: float = float("-inf")
+    last_s: float = float("-inf")
 
 
 class Provisioning:
@@ -139,14 +140,16 @@ class Provisioning:
             _measure(())
             await self._tell_limits({})
             return self._at_turn(DONE, now)
-        if not leaving and not runs and not is_asked and self._outsized.are_all(waiting, now):
+        # Waits of our own are counted by a clock that is never set: set back, it would keep pods waiting for as long.
+        passed = passed_s()
+        if not leaving and not runs and not is_asked and self._outsized.are_all(waiting, passed):
             self._window = _Window()
             return self._at_turn(Result(self._settings.replan_s), now)
-        self._began_s = now if self._began_s is None else self._began_s
-        if self._buffers() and not waiting and not leaving and now < self._began_s + self._settings.batch_idle_s:
+        self._began_s = passed if self._began_s is None else self._began_s
+        if self._buffers() and not waiting and not leaving and passed < self._began_s + self._settings.batch_idle_s:
             # What an earlier life has left half done is put right first: a node that it has closed has room again.
-            return Result(self._began_s + self._settings.batch_idle_s - now)
-        still_open_s = self._still_open_s((*waiting, *leaving), now)
+            return Result(self._began_s + self._settings.batch_idle_s - passed)
+        still_open_s = self._still_open_s((*waiting, *leaving), passed)
         if still_open_s > 0 and interrupted <= self._replaced:
             return Result(still_open_s)
         part = self._portions.of(waiting, self._tried)
@@ -181,7 +184,7 @@ class Provisioning:
         self._waits_for_windows = _is_only_held(decision) and not decision.unmet_floors and not self._buffers()
         self._seeks_room = decision.seeks_room
         self._decision = decision
-        self._outsized.note(decision, now)
+        self._outsized.note(decision, passed_s())
         self.expectations.expect(decision, now)
         again = Result(self._settings.batch_idle_s) if is_going_on else self._again()
         return replace(self._at_turn(again, now), then=(_EXPLAINING,))
@@ -266,15 +269,15 @@ class Provisioning:
         """Pools with fewer nodes than their floors; a floor buys without a pod that waits."""
         return lacking(self._state.pools(), self._state.claims())
 
-    def _still_open_s(self, waiting: Iterable[Pod], now: float) -> float:
+    def _still_open_s(self, waiting: Iterable[Pod], passed: float) -> float:
         window = self._window
         new = {pod.uid for pod in waiting} - window.pods
         if new:
-            window.first_s = window.first_s if window.pods else now
-            window.last_s = now
+            window.first_s = window.first_s if window.pods else passed
+            window.last_s = passed
             window.pods |= new
         closes = min(window.last_s + self._settings.batch_idle_s, window.first_s + self._settings.batch_max_s)
-        return closes - now
+        return closes - passed
 
     def _tell(self, plan: Plan, decision: Decision) -> None:
         snapshot = decision.world.snapshot
