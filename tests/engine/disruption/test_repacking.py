@@ -24,7 +24,9 @@ from kerf.model.nodepool import BALANCED, WHEN_EMPTY, Budget, Disruption, NodePo
 from kerf.model.plan import REPLAY
 from kerf.model.pods import Owner, Pod
 from kerf.model.policies import IGNORE
+from kerf.model.rejections import REJECTED
 from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.windows import WINDOW_LABEL
 from kerf.testing.builders import NOON_S, a_market, a_pool, an_instance_type, resources
 from tests.engine.disruption.clusters import a_cluster, free_pool, may_go, on, ours
 from tests.engine.worlds import M5, M5_2X
@@ -179,6 +181,22 @@ def test_pods_whose_last_move_saved_nothing_stay() -> None:
     found = other(alone, paused)
     assert isinstance(found, Alternative)
     assert Lacks.DISPLACED == found.lacks
+
+
+@pytest.mark.parametrize(
+    "given", [{"annotations": {REJECTED: "anything"}}, {"labels": {WINDOW_LABEL: "night"}}], ids=["refused", "window"]
+)
+def test_a_pod_of_which_no_plan_is_made_keeps_its_own_node_alone(given: dict[str, Any]) -> None:
+    """Whoever wrote its annotation or label: the others go together as if it was not there."""
+    nodes = [node(f"n{number}", "m5.4xlarge", 16) for number in range(3)]
+    pods = [serving(f"n{number}", f"p{number}", 3) for number in range(3)]
+    marked = [replace(pods[0], **given), *pods[1:]]
+
+    assert ["n0", "n1", "n2"] == changes(first(a_cluster([free_pool()], nodes, pods)))[0]
+    assert ["n1", "n2"] == changes(first(a_cluster([free_pool()], nodes, marked)))[0]
+    found = other(a_cluster([free_pool()], nodes[:1], marked[:1]))
+    assert isinstance(found, Alternative)
+    assert Lacks.PLAN == found.lacks
 
 
 def test_a_group_is_not_torn_apart() -> None:

@@ -328,6 +328,7 @@ class Lacks(StrEnum):
 
     SAVING = "saving"
     SPOT = "spot"
+    PLAN = "plan"
     TURNS = "turns"
     DISPLACED = "displaced"
     GROUP = "group"

@@ -19,6 +19,7 @@ from kerf.engine.disruption.causes import Alternative, Lacks, NoAlternative, Rep
 from kerf.engine.disruption.command import Command, replacing
 from kerf.engine.disruption.disturbance import MILLION, Restarts, life_s, of_node
 from kerf.engine.disruption.substitution import Substitutes, Substitution, real
+from kerf.engine.leaving import is_planned
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.causes import Name
@@ -54,7 +55,9 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     """The command that saves most, if any does. Cost: the bound of all their pods, and at most some thirty decisions
     for those of the nodes that go."""
     allowance = Allowance(world.snapshot, UNDERUTILIZED)
-    judged = _judged(world, [each for each in candidates if may_save(each, allowance) and _is_settled(each, world)])
+    may_go = [each for each in candidates if may_save(each, allowance) and _is_settled(each, world)]
+    # One of another kind would keep all that are tried beside it.
+    judged = _judged(world, [each for each in may_go if all(map(is_planned, each.pods))])
     found = _best(world, judged)
     if found is not None:
         pods = real(pod.key for each in found.victims for pod in each.pods)
@@ -237,6 +240,8 @@ def _lacks(world: World, substitutes: Substitutes, candidate: Candidate, found: 
         return Lacks.DISPLACED
     if not _is_settled(candidate, world) or _steady_price(candidate, world) <= found.after_micro:
         return Lacks.REST
+    if not all(map(is_planned, candidate.pods)):
+        return Lacks.PLAN
     saving = substitutes.of([candidate], must_save=True)
     if saving is None:
         return Lacks.SPOT
