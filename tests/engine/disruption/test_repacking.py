@@ -199,6 +199,15 @@ def test_a_pod_of_which_no_plan_is_made_keeps_its_own_node_alone(given: dict[str
     assert Lacks.PLAN == found.lacks
 
 
+def test_all_nodes_that_are_wasted_go_at_once_although_half_of_them_would_fit_on_the_others() -> None:
+    """Else pods of the first half would move once more, with those they have come to."""
+    nodes = [node(f"n{number}", "m5.4xlarge", 16) for number in range(4)]
+    pods = [serving(f"n{number}", f"p{number}", 1) for number in range(4)]
+
+    found = changes(first(a_cluster([free_pool()], nodes, pods)))
+    assert (["n0", "n1", "n2", "n3"], ["m5.xlarge"]) == found
+
+
 def test_a_group_is_not_torn_apart() -> None:
     """Its pods stay together where they are."""
     pods = [serving("big", "a", 3, labels={POD_GROUP: "g", POD_GROUP_MIN: "2"})]

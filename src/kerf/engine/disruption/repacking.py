@@ -175,17 +175,21 @@ class _Tries:
 
     def __init__(self, world: World) -> None:
         self._substitutes, self._balance = Substitutes(world), Balance(world)
-        self._nodes, self._spent, self._made = len(world.snapshot.nodes), 0, set[frozenset[str]]()
+        self._nodes, self._spent = len(world.snapshot.nodes), 0
+        self._made = dict[frozenset[str], Substitution | None]()
 
     def of(self, chosen: Sequence[_Judged]) -> Substitution | None:
-        """What these come to; None where they save nothing, were tried before, or too much was tried."""
+        """What these come to; None where they save nothing, or too much was tried."""
         names = frozenset(each.candidate.node.name for each in chosen)
         spent = self._spent + self._nodes + sum(len(each.candidate.pods) for each in chosen)
-        if names in self._made or (len(self._made) >= _FEWEST_TRIES and spent > _MOST_WORK):
+        if names in self._made:
+            # Both orders may begin with the same nodes: fewer of them are looked at only where these are not enough.
+            return self._made[names]
+        if len(self._made) >= _FEWEST_TRIES and spent > _MOST_WORK:
             return None
-        self._made.add(names)
         self._spent = spent
-        return _tried(self._substitutes, self._balance, chosen)
+        self._made[names] = _tried(self._substitutes, self._balance, chosen)
+        return self._made[names]
 
     def halving(self, first: Sequence[_Judged]) -> Iterator[Substitution]:
         """Of the first, half of these, and so on, until enough of what is wasted is saved."""
