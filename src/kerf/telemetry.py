@@ -133,6 +133,19 @@ KARPENTER_DELETED = Counter(
     "Messages that were deleted from the interruption queue",
     registry=REGISTRY,
 )
+KARPENTER_QUEUED_SECONDS = Histogram(
+    "karpenter_interruption_message_queue_duration_seconds",
+    "From what a message says until Kerf acts on it; messages that announce nothing are left out",
+    # EC2 states whole seconds, and a spot instance has 120 of them.
+    buckets=(1, 2.5, 5, 10, 20, 30, 60, 90, 120, 300, 600),
+    registry=REGISTRY,
+)
+KARPENTER_UNHEALTHY = Counter(
+    "karpenter_interruption_instance_status_unhealthy",
+    "Instances found by DescribeInstanceStatus to be impaired or about to end, by what says it; each is counted once",
+    ["category"],
+    registry=REGISTRY,
+)
 WATCH_SILENT_SECONDS = Gauge(
     "kerf_watch_silent_seconds",
     "Since a watch has reported anything, bookmarks included",

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kerf.controllers.nodeclaim.lifecycle import Lifecycle
+from kerf.controllers.provisioning import Provisioning
 from kerf.controllers.runtime import Controller
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.nodeclaim import LAUNCHED, REGISTERED
@@ -43,6 +44,18 @@ def test_a_decision_rests_its_fifteen_seconds(cluster: Cluster, by_s: int) -> No
     assert [] == going(cluster)
     cluster.at(15 + ahead_s)
     assert ["gpu-1"] == going(cluster)
+
+
+@pytest.mark.parametrize("by_s", BACK)
+def test_pods_that_wait_are_planned_for_after_the_clock_was_set_back(cluster: Cluster, by_s: int) -> None:
+    """While the window in which more of them may come is open: it closes a second after the last one all the same."""
+    cluster.put(pool(), pod("p"))
+    parts = (cluster.state, cluster.ports, cluster.book, cluster.actuator, cluster.settings)
+    cluster.start(Provisioning(*parts))
+    ahead_s = set_by(cluster, 0.5, by_s)
+
+    cluster.at(5 + ahead_s)
+    assert 1 == len(cluster.names("NodeClaim"))
 
 
 @pytest.mark.parametrize("by_s", BACK)

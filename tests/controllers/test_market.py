@@ -55,6 +55,22 @@ def test_a_sold_out_offering_rests_three_minutes_doubling_to_thirty(cluster: Clu
     assert [] == sold_out_until(cluster)
 
 
+def test_pods_whose_move_saved_nothing_stay_an_hour_doubling_to_four(cluster: Cluster) -> None:
+    """Every pod of the workload; each failure within a day after such a rest doubles it."""
+    web, rests = ("default", "Deployment", "web"), []
+    for _ in range(4):
+        began = cluster.now_s
+        now(cluster, lambda: cluster.book.let_stay([web]))
+        (held,) = market(cluster).move_pauses
+        assert (held,) == withheld(cluster).move_pauses
+        rests.append((held.until_s - START_S - began) / 3_600)
+        assert {web} == market(cluster).staying_workloads
+        cluster.at(held.until_s - START_S)
+
+    assert [1, 2, 4, 4] == rests
+    assert ((), frozenset()) == (market(cluster).move_pauses, market(cluster).staying_workloads)
+
+
 def test_a_refusal_while_it_rests_changes_nothing(cluster: Cluster) -> None:
     """Five launches that fail together are one refusal."""
     now(cluster, lambda: cluster.book.mark_sold_out({G5: "insufficient capacity"}))

@@ -230,3 +230,30 @@ def test_do_not_disrupt_of_a_pool_is_true_alone() -> None:
     )
 
     assert "KL077" in codes(looked(text % ("linux", "g5")))
+
+
+@pytest.mark.parametrize(
+    ("budget", "at"),
+    [
+        ('{nodes: "0"}', ["nodes"]),
+        ('{nodes: "0", schedule: "@hourly", duration: 2h}', ["duration"]),
+        ('{nodes: "0%", schedule: "@hourly", duration: 1h}', ["duration"]),
+        ('{nodes: "0", schedule: "@hourly", duration: 59m}', []),
+        ('{nodes: "0", schedule: "0 * * * mon-fri", duration: 2h}', []),
+        ('{nodes: "0", reasons: [Drifted], schedule: "@hourly", duration: 2h}', []),
+        ('{nodes: "1", schedule: "@hourly", duration: 2h}', []),
+    ],
+)
+def test_a_budget_that_counts_again_before_it_ends_counts_at_all_hours(budget: str, at: list[str]) -> None:
+    """The end of one time is not the beginning of another: `@hourly` for `1h` leaves no moment out."""
+    text = f"""apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {{name: web}}
+spec:
+  disruption: {{consolidateAfter: 10m, budgets: [{budget}]}}
+  template:
+    spec:
+      nodeClassRef: {{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}
+      requirements: [{{key: kubernetes.io/arch, operator: In, values: [amd64]}}]
+"""
+    assert at == [each.path.rpartition(".")[2] for each in looked(text).findings if each.code == "KL047"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerf.model.schedules import due_times, first_overlap, has_zone, local_text, schedule_problem
+from kerf.model.schedules import due_times, first_overlap, has_zone, local_text, longest_gap_s, schedule_problem
 from kerf.model.times import instant_s
 from tests.examples import examples
 
@@ -114,6 +114,22 @@ def test_zones_are_those_of_the_database(name: str, is_known: bool) -> None:
 def test_openings_that_overlap_are_found(schedule: str, zone: str, hours: int, overlaps: bool) -> None:
     """In elapsed time: a day on which clocks go forward has 23 hours."""
     assert overlaps == (first_overlap(schedule, zone, hours * 3600) is not None)
+
+
+@pytest.mark.parametrize(
+    "schedule, hours",
+    [
+        ("@hourly", 1),
+        ("0 9 * * *", 24),
+        ("0 9,10,20 * * *", 13),
+        ("0 * * * 1-5", 49),
+        ("30 8 1 * *", 31 * 24),
+        ("0 0 29 2 *", (8 * 365 + 1) * 24),
+    ],
+)
+def test_the_longest_gap_is_that_of_all_days_and_years(schedule: str, hours: int) -> None:
+    """Weekends, long months, and 2100, which is no leap year."""
+    assert hours * 3600 == longest_gap_s(schedule)
 
 
 @pytest.mark.parametrize(

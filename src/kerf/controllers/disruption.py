@@ -20,7 +20,7 @@ from kerf.controllers.runtime import Ports, Result
 from kerf.engine.decide import decide
 from kerf.engine.disruption.asked import Asked, Repacks
 from kerf.engine.disruption.budgets import Census, holding
-from kerf.engine.disruption.candidates import Candidate, candidates
+from kerf.engine.disruption.candidates import Candidate, candidates, moving
 from kerf.engine.disruption.causes import Blocked, NodePoolBudget
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.drift import waiting as drift_waiting
@@ -179,6 +179,8 @@ class DisruptionController:
         self._ports.feed.publish(snapshot, plan)
         going = {deletion.claim for deletion in plan.deletions if not deletion.replaced_by}
         self._going |= going
+        if plan.deletions[0].reason == UNDERUTILIZED:
+            self._begin_move(plan, snapshot)
         try:
             await self._actuator.exchange(plan, snapshot)
         finally:
@@ -186,6 +188,12 @@ class DisruptionController:
             self._going -= {name for name in going if (c := self._state.claim(name)) is not None and not c.is_deleting}
         _count(plan)
         return Result(self._settings.disruption_poll_s)
+
+    def _begin_move(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
+        nodes = [snapshot.node_of_claim(deletion.claim) for deletion in plan.deletions]
+        pods = (pod for node in nodes if node is not None for pod in moving(node))
+        saved_micro = sum(each.saved_micro for each in plan.deletions) - sum(each.price_micro for each in plan.launches)
+        self._book.moves.begin((deletion.claim for deletion in plan.deletions), pods, saved_micro)
 
     async def _release_leftovers(self) -> None:
         # A tainted node whose claim stays was left by a crash, or by a write that failed.

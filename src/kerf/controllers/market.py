@@ -5,20 +5,22 @@ again. What must survive a restart, the memory that cards really registered, is 
 clock is set, what is remembered moves with it: everything rests as long as it was to.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from kerf.cloudprovider import CloudProvider
 from kerf.config import Settings
 from kerf.controllers.elapsed import ClockSet
+from kerf.controllers.moves import Moves
 from kerf.engine.supply.caps import excess
 from kerf.engine.world import World
 from kerf.model.causes import Quoted
 from kerf.model.instancetypes import InstanceType, OfferingKey
-from kerf.model.market import BackOff, Market, SoldOut, Withheld
+from kerf.model.market import BackOff, Market, MovePause, SoldOut, Withheld
 from kerf.model.nodeclaim import NodeClassRef
 from kerf.model.promises import planned_type
+from kerf.model.rejections import Workload
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.ports import Clock
 from kerf.state import observed_memory
@@ -26,6 +28,7 @@ from kerf.state import observed_memory
 _Key = TypeVar("_Key")
 _FORGOTTEN_S = 86_400.0
 """A failure counts for so long, unless a node of its type comes up."""
+_STAYS_S, _STAYS_MOST_S = 3_600.0, 14_400.0
 
 
 @dataclass
@@ -48,6 +51,8 @@ class MarketBook:
     _sold_out: dict[OfferingKey, _Refusal] = field(default_factory=dict)
     _back_offs: dict[tuple[str, str], _Refusal] = field(default_factory=dict)
     _crossings: dict[tuple[str, str], _Refusal] = field(default_factory=dict)
+    moves: Moves = field(default_factory=Moves)
+    _displaced: dict[Workload, _Refusal] = field(default_factory=dict)
     _over_cap: frozenset[tuple[str, str]] = frozenset()
     _last: Market | None = None
     _clock_set: ClockSet = field(init=False)
@@ -62,7 +67,8 @@ class MarketBook:
         """The clock's time, once what is remembered follows a clock that was set."""
         by_s = self._clock_set.by_s()
         if by_s:
-            for held in (*self._sold_out.values(), *self._back_offs.values(), *self._crossings.values()):
+            kept = self._sold_out, self._back_offs, self._crossings, self._displaced
+            for held in (each for refusals in kept for each in refusals.values()):
                 held.until_s, held.at_s = held.until_s + by_s, held.at_s + by_s
         return self.clock.now_s()
 
@@ -83,6 +89,11 @@ class MarketBook:
     def succeeded(self, node_pool: str, instance_type: str) -> None:
         """A node of the type has initialised in the pool: what failed before is forgotten."""
         self._back_offs.pop((node_pool, instance_type), None)
+
+    def let_stay(self, workloads: Iterable[Workload]) -> None:
+        """Move no pods of these to save money: it saved nothing. For an hour at first, doubling to four."""
+        for each in sorted(workloads):
+            self._refuse(self._displaced, each, "", (_STAYS_S, _STAYS_MOST_S), _FORGOTTEN_S)
 
     def _refuse(
         self, held: dict[_Key, _Refusal], key: _Key, said: str, limits: tuple[float, float], forgotten_s: float = 0
@@ -108,7 +119,8 @@ class MarketBook:
         back_offs = sorted(
             (*_active(self._back_offs, now_s), *tried), key=lambda each: (each.node_pool, each.instance_type)
         )
-        return Withheld(tuple(sold_out), tuple(back_offs), probed, self.pauses())
+        stays = (MovePause(key, r.until_s) for key, r in sorted(self._displaced.items()) if r.until_s > now_s)
+        return Withheld(tuple(sold_out), tuple(back_offs), probed, self.pauses(), tuple(stays))
 
     def _on_trial(self, snapshot: ClusterSnapshot) -> tuple[frozenset[tuple[str, str]], tuple[BackOff, ...]]:
         """Types that may be launched one at a time, and those of which that one is on its way, so no other may."""
@@ -176,6 +188,7 @@ class MarketBook:
             back_offs=withheld.back_offs,
             probed=withheld.probed,
             price_pauses=withheld.price_pauses,
+            move_pauses=withheld.move_pauses,
             observed_memory_mib=observed_memory(snapshot.node_pools, snapshot.nodes),
             types_by_node_class=self._own_types,
         )
@@ -205,7 +218,7 @@ class MarketBook:
 
 def _is_same(market: Market, last: Market) -> bool:
     known, before = (
-        (each.sold_out, each.back_offs, each.probed, each.price_pauses, each.observed_memory_mib)
+        (each.sold_out, each.back_offs, each.probed, each.price_pauses, each.move_pauses, each.observed_memory_mib)
         for each in (market, last)
     )
     is_sold_alike = market.types is last.types and market.types_by_node_class is last.types_by_node_class

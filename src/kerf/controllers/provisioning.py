@@ -13,8 +13,10 @@ from kerf.cloudprovider import InterruptionKind
 from kerf.config import Settings
 from kerf.controllers.actuator import Acts
 from kerf.controllers.deciding import Takers, still_holds
+from kerf.controllers.elapsed import passed_s
 from kerf.controllers.lastword import Expectations
 from kerf.controllers.market import MarketBook
+from kerf.controllers.moves import SUCCEEDS_S
 from kerf.controllers.options import options_of
 from kerf.controllers.outsized import Outsized
 from kerf.controllers.portions import Portions
@@ -40,7 +42,7 @@ from kerf.model.cronjobs import CronJob
 from kerf.model.groups import PodGroup
 from kerf.model.market import Market
 from kerf.model.nodeclaim import DISRUPTION_REASON, INITIALIZED, NodeClaim
-from kerf.model.nodepool import NodePool, is_read_alike
+from kerf.model.nodepool import UNDERUTILIZED, NodePool, is_read_alike
 from kerf.model.placeholders import Keeper, Placeholder, is_virtual
 from kerf.model.plan import Plan, Stage, Unplaced
 from kerf.model.pods import Pod
@@ -59,11 +61,11 @@ Runs = tuple[tuple[str, float], ...]
 
 @dataclass
 class _Window:
-    """When the pods of the present batch came; lost at a restart, which only opens another window."""
+    """When the pods of the present batch came (`passed_s`); lost at a restart, which only opens another window."""
 
     pods: set[str] = field(default_factory=set)
-    first_s: float = 0
-    last_s: float = 0
+    first_s: float = float("-inf")
+    last_s: float = float("-inf")
 
 
 class Provisioning:
@@ -138,14 +140,16 @@ class Provisioning:
             _measure(())
             await self._tell_limits({})
             return self._at_turn(DONE, now)
-        if not leaving and not runs and not is_asked and self._outsized.are_all(waiting, now):
+        # Waits of our own are counted by a clock that is never set: set back, it would keep pods waiting for as long.
+        passed = passed_s()
+        if not leaving and not runs and not is_asked and self._outsized.are_all(waiting, passed):
             self._window = _Window()
             return self._at_turn(Result(self._settings.replan_s), now)
-        self._began_s = now if self._began_s is None else self._began_s
-        if self._buffers() and not waiting and not leaving and now < self._began_s + self._settings.batch_idle_s:
+        self._began_s = passed if self._began_s is None else self._began_s
+        if self._buffers() and not waiting and not leaving and passed < self._began_s + self._settings.batch_idle_s:
             # What an earlier life has left half done is put right first: a node that it has closed has room again.
-            return Result(self._began_s + self._settings.batch_idle_s - now)
-        still_open_s = self._still_open_s((*waiting, *leaving), now)
+            return Result(self._began_s + self._settings.batch_idle_s - passed)
+        still_open_s = self._still_open_s((*waiting, *leaving), passed)
         if still_open_s > 0 and interrupted <= self._replaced:
             return Result(still_open_s)
         part = self._portions.of(waiting, self._tried)
@@ -169,6 +173,8 @@ class Provisioning:
         self._dropped = 0
         self._window, self._replaced = _Window(), interrupted
         self._ports.feed.launching(decision.launches)
+        moved = {pod.key: pod for pod in (*_young(waiting, now), *_moving(going))}
+        self._book.let_stay(self._book.moves.failed_by(decision.launches, moved))
         await self._actuator.launch(decision)
         await self._actuator.open(decision)
         # Only now: a decision that could not be carried out is to be made again.
@@ -178,7 +184,7 @@ class Provisioning:
         self._waits_for_windows = _is_only_held(decision) and not decision.unmet_floors and not self._buffers()
         self._seeks_room = decision.seeks_room
         self._decision = decision
-        self._outsized.note(decision, now)
+        self._outsized.note(decision, passed_s())
         self.expectations.expect(decision, now)
         again = Result(self._settings.batch_idle_s) if is_going_on else self._again()
         return replace(self._at_turn(again, now), then=(_EXPLAINING,))
@@ -263,15 +269,15 @@ class Provisioning:
         """Pools with fewer nodes than their floors; a floor buys without a pod that waits."""
         return lacking(self._state.pools(), self._state.claims())
 
-    def _still_open_s(self, waiting: Iterable[Pod], now: float) -> float:
+    def _still_open_s(self, waiting: Iterable[Pod], passed: float) -> float:
         window = self._window
         new = {pod.uid for pod in waiting} - window.pods
         if new:
-            window.first_s = window.first_s if window.pods else now
-            window.last_s = now
+            window.first_s = window.first_s if window.pods else passed
+            window.last_s = passed
             window.pods |= new
         closes = min(window.last_s + self._settings.batch_idle_s, window.first_s + self._settings.batch_max_s)
-        return closes - now
+        return closes - passed
 
     def _tell(self, plan: Plan, decision: Decision) -> None:
         snapshot = decision.world.snapshot
@@ -337,6 +343,19 @@ def is_provisionable(pod: Pod) -> bool:
     if not pod.is_pending or not pod.unschedulable or pod.is_daemon:
         return False
     return not pod.nominated_node or bool(pod.spec.scheduling_gates)
+
+
+def _young(waiting: Iterable[Pod], now_s: float) -> Iterable[Pod]:
+    """Those that may have come in the place of pods which were just evicted."""
+    return (pod for pod in waiting if now_s - pod.created_s < SUCCEEDS_S)
+
+
+def _moving(going: Iterable[tuple[Pod, ClusterNode]]) -> Iterable[Pod]:
+    """The pods of nodes that go to save money, while they wait to be evicted: others have taken the places they had."""
+    for pod, node in going:
+        why = node.claim.condition(DISRUPTION_REASON) if node.claim is not None else None
+        if why is not None and why.reason == UNDERUTILIZED and node.claim is not None and node.claim.is_deleting:
+            yield pod
 
 
 def _interrupted(going: Iterable[tuple[Pod, ClusterNode]]) -> frozenset[str]:

@@ -54,8 +54,14 @@ def leaving_pods(snapshot: ClusterSnapshot) -> tuple[tuple[Pod, ClusterNode], ..
     return tuple((pod, node) for node in going for pod in node.pods if _leaves(pod, node, budgets, now_s))
 
 
+def is_planned(pod: Pod) -> bool:
+    """Whether a plan may be made for the pod before it is evicted: it waits for no window and no request then, and its
+    scheduler has not refused it before."""
+    return WINDOW_LABEL not in pod.labels and not consumed_request(pod) and REJECTED not in pod.annotations
+
+
 def _leaves(pod: Pod, node: ClusterNode, budgets: Budgets, now_s: float) -> bool:
-    if WINDOW_LABEL in pod.labels or consumed_request(pod) or REJECTED in pod.annotations:
+    if not is_planned(pod):
         return False
     return moves(pod) and (_is_repaired(node) or not is_held(pod, budgets, now_s))
 

@@ -200,7 +200,9 @@ def progress(claim: NodeClaim, node: Node | None, family: Family, deadlines: Dea
     if stage is None:
         return None
     if stage is ClaimStage.LAUNCHED:
-        return Progress(stage, claim.created_s, claim.created_s + deadlines.launch_s, NotLaunched())
+        # Its condition has Kerf's own time; the claim's creation has that of the server, whose clock may show another.
+        begun_s = _reached_s(claim, LAUNCHED)
+        return Progress(stage, begun_s, begun_s + deadlines.launch_s, NotLaunched())
     if stage is ClaimStage.REGISTERED:
         launched_s = _reached_s(claim, LAUNCHED)
         missing = NoNode() if node is None else None

@@ -8,6 +8,7 @@ from kerf.model.causes import Cause, Name, Quoted
 from kerf.model.instancetypes import InstanceType, OfferingKey
 from kerf.model.large import Large
 from kerf.model.nodeclaim import NodeClassRef
+from kerf.model.rejections import Workload
 
 NOTHING_SAID = Quoted("")
 
@@ -37,6 +38,14 @@ class BackOff:
 
 
 @dataclass(frozen=True, slots=True)
+class MovePause:
+    """A workload whose pods were moved to save money, and nothing was saved; before `until_s` none is moved for it."""
+
+    workload: Workload
+    until_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Withheld:
     """What the controllers leave alone for a while; each as the field of that name of a Market."""
 
@@ -44,6 +53,7 @@ class Withheld:
     back_offs: tuple[BackOff, ...] = ()
     probed: frozenset[tuple[str, str]] = frozenset()
     price_pauses: tuple[BackOff, ...] = ()
+    move_pauses: tuple[MovePause, ...] = ()
 
     def at(self, now_s: float) -> "Withheld":
         """The same less what is over by then."""
@@ -51,7 +61,8 @@ class Withheld:
         back_offs, price_pauses = (
             tuple(each for each in held if each.until_s > now_s) for held in (self.back_offs, self.price_pauses)
         )
-        return Withheld(sold_out, back_offs, self.probed, price_pauses)
+        move_pauses = tuple(each for each in self.move_pauses if each.until_s > now_s)
+        return Withheld(sold_out, back_offs, self.probed, price_pauses, move_pauses)
 
 
 NOTHING_WITHHELD = Withheld()
@@ -74,7 +85,8 @@ class Market(Large):
     `types_by_node_class` is for NodeClasses that sell different things; `types` then has each name once, as the first
     NodeClass sells it. `not_sold` has instance types that are known and cannot be bought here, with why. Of each
     (pool, type) in `probed` one node is launched at a time, since the last one failed. `price_pauses` say until when no
-    node of a type is replaced for its price, which goes to and fro.
+    node of a type is replaced for its price, which goes to and fro; `move_pauses` until when pods of a workload make
+    way for no cheaper nodes.
     """
 
     types: tuple[InstanceType, ...]
@@ -85,6 +97,7 @@ class Market(Large):
     back_offs: tuple[BackOff, ...] = ()
     probed: frozenset[tuple[str, str]] = frozenset()
     price_pauses: tuple[BackOff, ...] = ()
+    move_pauses: tuple[MovePause, ...] = ()
     observed_memory_mib: Mapping[tuple[str, str], int] = field(default_factory=dict, hash=False)
     not_sold: Mapping[str, str] = field(default_factory=dict, hash=False)
     types_by_node_class: Mapping[NodeClassRef, tuple[InstanceType, ...]] = field(default_factory=dict, hash=False)
@@ -98,6 +111,11 @@ class Market(Large):
     def sold_out_keys(self) -> frozenset[OfferingKey]:
         """The offerings that are sold out: every type is compared with them."""
         return frozenset(sold.offering for sold in self.sold_out)
+
+    @cached_property
+    def staying_workloads(self) -> frozenset[Workload]:
+        """Those of the pauses: every pod that could move is compared with them."""
+        return frozenset(each.workload for each in self.move_pauses)
 
     @cached_property
     def supplies(self) -> dict[Hashable, object]:

@@ -153,6 +153,17 @@ def first_overlap(schedule: str, zone: str, duration_s: int) -> tuple[float, flo
     return None
 
 
+@lru_cache(maxsize=1024)
+def longest_gap_s(schedule: str) -> float:
+    """The longest time from one due instant of a good schedule to the next, in UTC."""
+    start = datetime.fromtimestamp(_FIRST_LOOKED_AT_S, UTC).replace(tzinfo=None)
+    fields = CronSim(MACROS.get(schedule.strip(), schedule), start)
+    times = [timedelta(hours=hour, minutes=each) for hour in sorted(fields.hours) for each in sorted(fields.minutes)]
+    on_one_day = (second - first for first, second in pairwise(times))
+    over_days = (following + times[0] - day - times[-1] for day, following in pairwise(_due_days(fields, start)))
+    return max((*on_one_day, *over_days)).total_seconds()
+
+
 def _overlapping(shown: Iterable[datetime], where: ZoneInfo, duration_s: int) -> tuple[float, float] | None:
     """The first two of rising times that are nearer than that; those that a clock leaves out are one with the next."""
     rising = sorted({instant for each in shown if (instant := _instant_s(each, where)) > _FIRST_LOOKED_AT_S})

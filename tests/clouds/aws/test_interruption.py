@@ -118,6 +118,16 @@ def test_what_ends_nothing_is_understood_and_announces_nothing(body: str) -> Non
     assert () == of(body)
 
 
+@pytest.mark.parametrize("time", ["", None, "soon", 7, "2026-13-01T00:00:00Z"])
+def test_a_notice_counts_although_its_time_cannot_be_read(time: object) -> None:
+    """The instance ends all the same; only by when is not known."""
+    body = json.loads(event("EC2 Spot Instance Interruption Warning", **{"instance-id": "i-1"}))
+    found = understood(json.dumps({**body, "time": time}))
+
+    assert found is not None
+    assert (None, (("i-1", Interruption(InterruptionKind.SPOT)),)) == (found.happened_s, found.announced)
+
+
 NO_IDS: tuple[object, ...] = (None, 7, {}, ["i-1"], "x")
 NO_INSTANCES = (
     *(event("EC2 Spot Instance Interruption Warning", **{"instance-id": given}) for given in NO_IDS),

@@ -11,6 +11,8 @@ from kerf.clouds.aws.provider import AwsCloud, AwsOptions
 from kerf.clouds.aws.userdata.facts import ClusterFacts
 from kerf.errors import CloudError
 from kerf.model.nodeclaim import NodeClaim
+from kerf.model.times import instant_text
+from kerf.telemetry import REGISTRY
 from kerf.testing.conformance import CHECKS, Bench
 from kerf.testing.faultproxy.stock import CloudPlacementGroup, CloudReservation
 from tests.awscloud import REGION
@@ -264,6 +266,35 @@ def test_a_spot_notice_for_an_instance_that_ec2_does_not_show_yet_is_news(eks: E
     turn = next(loop.turn for loop in eks.provider.loops if loop.name == "interruption-queue")
 
     assert [claim.provider_id] == list(eks.done(turn()).interruptions)
+
+
+def test_messages_that_announce_something_are_measured_from_what_happened(eks: Eks) -> None:
+    """As Karpenter does; each instance that a status check finds is counted once, however long it is impaired."""
+    number = launched(eks).provider_id.rpartition("/")[2]
+    eks.done(eks.provider.list_instances())
+    loops = {loop.name: loop for loop in eks.provider.loops}
+    name, unhealthy = "karpenter_interruption_message_queue_duration_seconds", {"category": "system_status"}
+    before = [_sample(f"{name}_count"), _sample(f"{name}_sum"), _sample(_UNHEALTHY, unhealthy)]
+    kind, detail = "EC2 Instance Rebalance Recommendation", {"instance-id": number}
+    sent = instant_text(eks.clock.now_s() - 40)
+    eks.cloud.proxy.events.raw(json.dumps({"detail-type": kind, "time": sent, "detail": detail}))
+    running = {**detail, "state": "running"}
+    other = {"detail-type": "EC2 Instance State-change Notification", "time": sent, "detail": running}
+    eks.cloud.proxy.events.raw(json.dumps(other))
+    eks.done(loops["interruption-queue"].turn())
+    eks.cloud.proxy.instances.impair(number)
+    for _ in range(4):
+        eks.done(loops["status-checks"].turn())
+
+    after = [_sample(f"{name}_count"), _sample(f"{name}_sum"), _sample(_UNHEALTHY, unhealthy)]
+    assert [1, 40, 1] == [int(later - former) for former, later in zip(before, after, strict=True)]
+
+
+_UNHEALTHY = "karpenter_interruption_instance_status_unhealthy_total"
+
+
+def _sample(name: str, labels: dict[str, str] | None = None) -> float:
+    return REGISTRY.get_sample_value(name, labels) or 0.0
 
 
 def _messages(eks: Eks) -> int:

@@ -86,6 +86,19 @@ def test_a_claim_says_that_it_awaits_its_launch(cluster: Cluster) -> None:
     assert ("Unknown", "AwaitingReconciliation", text) == cluster.condition("Launched")
 
 
+@pytest.mark.parametrize("ahead_s", [600, 86_400, -3_600])
+def test_a_launch_has_its_time_by_our_own_clock(cluster: Cluster, ahead_s: int) -> None:
+    """The server's clock, which is that of a claim's creation, may show another time, and nothing was tried yet."""
+    wanted(cluster, "p5.48xlarge")
+    cluster.at(0, lambda: cluster.clock.set_by(ahead_s))
+    start(cluster)
+
+    cluster.at(4 * MINUTE + ahead_s)
+    assert (["gpu-1"], []) == (cluster.names("NodeClaim"), cluster.said("LaunchedTimedOut"))
+    cluster.at(6 * MINUTE + ahead_s)
+    assert ([], ["the cloud has not launched it"]) == (cluster.names("NodeClaim"), cluster.said("LaunchedTimedOut"))
+
+
 def test_a_sold_out_claim_goes_and_its_offerings_rest(cluster: Cluster) -> None:
     """InsufficientCapacity: the claim is deleted at once, people are told, the offerings are left out of plans."""
     cluster.cloud.sell_out("g5.xlarge")

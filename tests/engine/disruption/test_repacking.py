@@ -18,13 +18,15 @@ from kerf.engine.world import World
 from kerf.model.causes import Name
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN
-from kerf.model.market import Market
+from kerf.model.market import Market, MovePause
 from kerf.model.nodeclaim import PLANNED_PRICE, REPLACES
 from kerf.model.nodepool import BALANCED, WHEN_EMPTY, Budget, Disruption, NodePool
 from kerf.model.plan import REPLAY
 from kerf.model.pods import Owner, Pod
 from kerf.model.policies import IGNORE
+from kerf.model.rejections import REJECTED
 from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.windows import WINDOW_LABEL
 from kerf.testing.builders import NOON_S, a_market, a_pool, an_instance_type, resources
 from tests.engine.disruption.clusters import a_cluster, free_pool, may_go, on, ours
 from tests.engine.worlds import M5, M5_2X
@@ -165,6 +167,45 @@ def test_a_risen_price_alone_moves_no_new_node_beside_another_that_is_wasted() -
     pods = [serving("steady", "a", 3), serving("risen", "b", 3)]
 
     assert (["steady"], []) == changes(first(a_cluster([free_pool()], pairs, pods)))
+
+
+def test_pods_whose_last_move_saved_nothing_stay() -> None:
+    """All nodes with one of their workload, until the pause is over; others go."""
+    pods = [serving("big", "a", 3), on("other", "b", cpu=3, owner=Owner("ReplicaSet", "api"), created_s=0)]
+    held = a_cluster([free_pool()], [node("big", "m5.4xlarge", 16), node("other", "m5.4xlarge", 16)], pods)
+    paused = replace(LARGE, move_pauses=(MovePause(("default", "ReplicaSet", "web"), NOON_S + 60),))
+    alone = a_cluster([free_pool()], [node("big", "m5.4xlarge", 16)], pods[:1])
+
+    assert ["big", "other"] == sorted(changes(first(held))[0])
+    assert ["other"] == changes(first(held, paused))[0]
+    found = other(alone, paused)
+    assert isinstance(found, Alternative)
+    assert Lacks.DISPLACED == found.lacks
+
+
+@pytest.mark.parametrize(
+    "given", [{"annotations": {REJECTED: "anything"}}, {"labels": {WINDOW_LABEL: "night"}}], ids=["refused", "window"]
+)
+def test_a_pod_of_which_no_plan_is_made_keeps_its_own_node_alone(given: dict[str, Any]) -> None:
+    """Whoever wrote its annotation or label: the others go together as if it was not there."""
+    nodes = [node(f"n{number}", "m5.4xlarge", 16) for number in range(3)]
+    pods = [serving(f"n{number}", f"p{number}", 3) for number in range(3)]
+    marked = [replace(pods[0], **given), *pods[1:]]
+
+    assert ["n0", "n1", "n2"] == changes(first(a_cluster([free_pool()], nodes, pods)))[0]
+    assert ["n1", "n2"] == changes(first(a_cluster([free_pool()], nodes, marked)))[0]
+    found = other(a_cluster([free_pool()], nodes[:1], marked[:1]))
+    assert isinstance(found, Alternative)
+    assert Lacks.PLAN == found.lacks
+
+
+def test_all_nodes_that_are_wasted_go_at_once_although_half_of_them_would_fit_on_the_others() -> None:
+    """Else pods of the first half would move once more, with those they have come to."""
+    nodes = [node(f"n{number}", "m5.4xlarge", 16) for number in range(4)]
+    pods = [serving(f"n{number}", f"p{number}", 1) for number in range(4)]
+
+    found = changes(first(a_cluster([free_pool()], nodes, pods)))
+    assert (["n0", "n1", "n2", "n3"], ["m5.xlarge"]) == found
 
 
 def test_a_group_is_not_torn_apart() -> None:

@@ -90,6 +90,7 @@ def replayed_market(
         back_offs=held.back_offs,
         probed=held.probed,
         price_pauses=held.price_pauses,
+        move_pauses=held.move_pauses,
     )
 
 

@@ -18,7 +18,14 @@ from kerf.clouds.aws.replies import reading
 from kerf.errors import cut
 from kerf.model.instancetypes import SPOT
 from kerf.model.times import instant_s
-from kerf.telemetry import INTERRUPTION_MESSAGES, KARPENTER_DELETED, KARPENTER_RECEIVED, logger
+from kerf.telemetry import (
+    INTERRUPTION_MESSAGES,
+    KARPENTER_DELETED,
+    KARPENTER_QUEUED_SECONDS,
+    KARPENTER_RECEIVED,
+    KARPENTER_UNHEALTHY,
+    logger,
+)
 
 _WAIT_S, _HIDDEN_S, _MOST = 20, 20, 10
 """A long poll and the number of messages, both the most that SQS takes; and how long others do not see a message."""
@@ -53,10 +60,11 @@ Announced = tuple[str, Interruption]
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """A message: what kind it is, for the metric, and what it announces, by instance id."""
+    """A message: what kind it is, for the metric, what it announces, by instance id, and when that happened."""
 
     kind: str
     announced: tuple[Announced, ...] = ()
+    happened_s: float | None = None
 
     @property
     def counted_as(self) -> str:
@@ -72,15 +80,25 @@ def understood(body: str) -> Understood | None:
     """
     try:
         event = json.loads(body)
-        return _read(event["detail-type"], event["detail"], event.get("time") or "")
+        happened_s = _happened_s(event.get("time"))
+        found = _read(event["detail-type"], event["detail"], happened_s)
+        return None if found is None else replace(found, happened_s=happened_s)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
-def _read(kind: str, detail: Mapping[str, Any], time: str) -> Understood | None:
+def _happened_s(time: object) -> float | None:
+    """When it did; None where that cannot be read, since a notice counts all the same."""
+    try:
+        return instant_s(time) if isinstance(time, str) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _read(kind: str, detail: Mapping[str, Any], happened_s: float | None) -> Understood | None:
     if kind in _KINDS:
         ends = kind != "EC2 Instance Rebalance Recommendation"
-        deadline_s = instant_s(time) + _NOTICE_S if ends and time else None
+        deadline_s = happened_s + _NOTICE_S if ends and happened_s is not None else None
         return Understood(kind, ((_instance(detail["instance-id"]), Interruption(_KINDS[kind], deadline_s)),))
     if kind == _STATE_CHANGE:
         named = _STATES.get(detail["state"])
@@ -136,8 +154,13 @@ class InterruptionQueue:
             VisibilityTimeout=_HIDDEN_S,
         )
         messages: Sequence[Mapping[str, Any]] = reply.get("Messages") or ()
-        announced = [each for message in messages for each in _announced(message, self._now_s())]
-        news = await news_of(self._instances, announced)
+        events = [event for message in messages if (event := _counted(message)) is not None]
+        now_s = self._now_s()
+        said = [each for event in events for each in event.announced]
+        news = await news_of(self._instances, [(number, _within_notice(number, each, now_s)) for number, each in said])
+        for each in events:
+            if each.announced and each.happened_s is not None:
+                KARPENTER_QUEUED_SECONDS.observe(max(self._now_s() - each.happened_s, 0.0))
         self._done = [message["ReceiptHandle"] for message in messages if "ReceiptHandle" in message]
         return news
 
@@ -152,15 +175,14 @@ class InterruptionQueue:
             self._done.pop()
 
 
-def _announced(message: Mapping[str, Any], now_s: float) -> tuple[Announced, ...]:
+def _counted(message: Mapping[str, Any]) -> Understood | None:
     found = understood(message.get("Body", ""))
     INTERRUPTION_MESSAGES.labels(found.kind if found is not None else "unknown").inc()
     if found is not None:
         KARPENTER_RECEIVED.labels(found.counted_as).inc()
     else:
         logger("interruption").warning("a message is not understood", body=cut(message.get("Body", ""), _MOST_LETTERS))
-        return ()
-    return tuple((number, _within_notice(number, each, now_s)) for number, each in found.announced)
+    return found
 
 
 def _within_notice(number: str, each: Interruption, now_s: float) -> Interruption:
@@ -201,6 +223,7 @@ class StatusChecks:
     def __init__(self, api: Api, instances: Instances) -> None:
         self._api, self._instances = api, instances
         self._impaired: frozenset[str] = frozenset()
+        self._known: frozenset[tuple[str, str]] = frozenset()
 
     async def turn(self) -> News:
         """Look once. Raises ApiFailed, Throttled."""
@@ -217,7 +240,14 @@ class StatusChecks:
         for each in found:
             if each["InstanceId"] in ours:
                 announced += _events(each)
+        self._count(announced)
         return await news_of(self._instances, announced)
+
+    def _count(self, announced: Iterable[Announced]) -> None:
+        found = frozenset((number, each.counted_as) for number, each in announced)
+        for _, category in found - self._known:
+            KARPENTER_UNHEALTHY.labels(category).inc()
+        self._known = found
 
 
 def _is_impaired(status: Mapping[str, Any]) -> bool:

@@ -7,10 +7,12 @@ minute and pod. That is remembered in memory only, since forgetting it costs one
 from dataclasses import dataclass
 
 from kerf.controllers.elapsed import Steady, passed_s
+from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import Ports
 from kerf.engine.draining import Drain, drain_of
 from kerf.model import events
 from kerf.model.eviction import Budgets
+from kerf.model.nodepool import UNDERUTILIZED
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDisruptionBudget
 from kerf.ports import Conflict, EvictionBlocked, NotFound, WriteRefused
@@ -34,8 +36,8 @@ class _Refusal:
 class Evictions:
     """The pods of nodes that go, one node at a time."""
 
-    def __init__(self, state: ClusterState, ports: Ports) -> None:
-        self._state, self._ports = state, ports
+    def __init__(self, state: ClusterState, ports: Ports, book: MarketBook) -> None:
+        self._state, self._ports, self._book = state, ports, book
         self._refused: dict[str, dict[str, _Refusal]] = {}
         """By node, then by the pod's uid."""
         self._steady = Steady(ports.clock)
@@ -93,6 +95,9 @@ class Evictions:
             # The pod is gone, or another one has its name.
             return
         self._refused.get(node.name, {}).pop(pod.uid, None)
+        claim = self._state.claim_of(node)
+        if reason == UNDERUTILIZED and claim is not None:
+            self._book.moves.evicted(claim.name)
         self._ports.recorder.record(events.evicted(pod.key, reason))
 
     async def _delete(self, pod: Pod, grace_s: int, deadline_s: float) -> None:

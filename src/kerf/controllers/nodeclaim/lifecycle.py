@@ -94,7 +94,7 @@ class Lifecycle:
         self._deadlines = deadlines_of(settings)
         self._cloud: CloudProvider = ports.cloud
         self._following = Following(state, ports, settings)
-        self._termination = Termination(state, ports, settings)
+        self._termination = Termination(state, ports, book, settings)
         self._less = LessThanPredicted(state, ports, book, self._following, settings)
         self._worded_s: dict[str, float] = {}
         self._steady = Steady(ports.clock)
@@ -154,12 +154,15 @@ class Lifecycle:
 
     async def _launch(self, claim: NodeClaim) -> Result:
         _, standing = self._standing(claim)
+        if claim.condition(LAUNCHED) is None:
+            # Launched once the watch has shown this: during a launch that fails it would end our back-off. Its time
+            # begins here: nothing has been tried before, however long the claim has been there by the server's clock.
+            now_s = self._now()
+            begun = replace(standing, since_s=now_s, deadline_s=now_s + standing.deadline_s - standing.since_s)
+            await self._say(claim, waiting_condition(begun, now_s))
+            return Result(_SOON_S)
         if self._is_overdue(claim, standing):
             return await self._give_up(claim, LAUNCHED, "the cloud has not launched it", standing)
-        if claim.condition(LAUNCHED) is None:
-            # Launched once the watch has shown this: during a launch that fails it would end our back-off.
-            await self._say(claim, waiting_condition(standing, self._now()))
-            return Result(_SOON_S)
         try:
             instance = await self._cloud.create(claim)
         except InsufficientCapacity as error:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from kerf.cloudprovider import InstanceNotFound, repair_policies_of
 from kerf.config import Settings
 from kerf.controllers.elapsed import passed_s
+from kerf.controllers.market import MarketBook
 from kerf.controllers.nodeclaim.evictions import Evictions
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.draining import MIN_DRAIN_S, Drain, awaited_attachments
@@ -55,9 +56,9 @@ _MOST_NAMES = 3
 class Termination:
     """Steps of a claim that is being deleted."""
 
-    def __init__(self, state: ClusterState, ports: Ports, settings: Settings) -> None:
+    def __init__(self, state: ClusterState, ports: Ports, book: MarketBook, settings: Settings) -> None:
         self._state, self._ports, self._settings = state, ports, settings
-        self._evictions = Evictions(state, ports)
+        self._evictions = Evictions(state, ports, book)
         self._worded_s: dict[str, float] = {}
 
     def keys(self, event: Event) -> Iterable[str]:

@@ -328,7 +328,9 @@ class Lacks(StrEnum):
 
     SAVING = "saving"
     SPOT = "spot"
+    PLAN = "plan"
     TURNS = "turns"
+    DISPLACED = "displaced"
     GROUP = "group"
     REST = "rest"
     WORTH = "worth"

@@ -19,6 +19,7 @@ from kerf.engine.disruption.causes import Alternative, Lacks, NoAlternative, Rep
 from kerf.engine.disruption.command import Command, replacing
 from kerf.engine.disruption.disturbance import MILLION, Restarts, life_s, of_node
 from kerf.engine.disruption.substitution import Substitutes, Substitution, real
+from kerf.engine.leaving import is_planned
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.causes import Name
@@ -27,6 +28,7 @@ from kerf.model.groups import group_of
 from kerf.model.lowerbound import NANO
 from kerf.model.nodepool import UNDERUTILIZED
 from kerf.model.promises import planned_price_micro
+from kerf.model.rejections import workload_of
 
 _WASTED = 50
 """A node is looked at where it costs one part in so many more than its pods are worth; prices are no more exact."""
@@ -53,7 +55,9 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     """The command that saves most, if any does. Cost: the bound of all their pods, and at most some thirty decisions
     for those of the nodes that go."""
     allowance = Allowance(world.snapshot, UNDERUTILIZED)
-    judged = _judged(world, [each for each in candidates if may_save(each, allowance) and _is_settled(each, world)])
+    may_go = [each for each in candidates if may_save(each, allowance) and _is_settled(each, world)]
+    # One of another kind would keep all that are tried beside it.
+    judged = _judged(world, [each for each in may_go if all(map(is_planned, each.pods))])
     found = _best(world, judged)
     if found is not None:
         pods = real(pod.key for each in found.victims for pod in each.pods)
@@ -70,7 +74,13 @@ def _is_settled(candidate: Candidate, world: World) -> bool:
     claim = candidate.claim
     if claim.replaces and world.snapshot.taken_at_s - claim.created_s < SETTLES_S:
         return False
-    return all(group_of(pod) is None for pod in candidate.pods)
+    return all(group_of(pod) is None for pod in candidate.pods) and not _was_displaced(candidate, world)
+
+
+def _was_displaced(candidate: Candidate, world: World) -> bool:
+    """Whether pods like some of the node's were moved lately and not placed as planned, so nothing was saved."""
+    staying = world.market.staying_workloads
+    return bool(staying) and any(workload_of(pod) in staying for pod in candidate.pods)
 
 
 class _Judged:
@@ -165,17 +175,21 @@ class _Tries:
 
     def __init__(self, world: World) -> None:
         self._substitutes, self._balance = Substitutes(world), Balance(world)
-        self._nodes, self._spent, self._made = len(world.snapshot.nodes), 0, set[frozenset[str]]()
+        self._nodes, self._spent = len(world.snapshot.nodes), 0
+        self._made = dict[frozenset[str], Substitution | None]()
 
     def of(self, chosen: Sequence[_Judged]) -> Substitution | None:
-        """What these come to; None where they save nothing, were tried before, or too much was tried."""
+        """What these come to; None where they save nothing, or too much was tried."""
         names = frozenset(each.candidate.node.name for each in chosen)
         spent = self._spent + self._nodes + sum(len(each.candidate.pods) for each in chosen)
-        if names in self._made or (len(self._made) >= _FEWEST_TRIES and spent > _MOST_WORK):
+        if names in self._made:
+            # Both orders may begin with the same nodes: fewer of them are looked at only where these are not enough.
+            return self._made[names]
+        if len(self._made) >= _FEWEST_TRIES and spent > _MOST_WORK:
             return None
-        self._made.add(names)
         self._spent = spent
-        return _tried(self._substitutes, self._balance, chosen)
+        self._made[names] = _tried(self._substitutes, self._balance, chosen)
+        return self._made[names]
 
     def halving(self, first: Sequence[_Judged]) -> Iterator[Substitution]:
         """Of the first, half of these, and so on, until enough of what is wasted is saved."""
@@ -226,8 +240,12 @@ def _lacks(world: World, substitutes: Substitutes, candidate: Candidate, found: 
         return Lacks.SAVING
     if any(group_of(pod) is not None for pod in candidate.pods):
         return Lacks.GROUP
+    if _was_displaced(candidate, world):
+        return Lacks.DISPLACED
     if not _is_settled(candidate, world) or _steady_price(candidate, world) <= found.after_micro:
         return Lacks.REST
+    if not all(map(is_planned, candidate.pods)):
+        return Lacks.PLAN
     saving = substitutes.of([candidate], must_save=True)
     if saving is None:
         return Lacks.SPOT

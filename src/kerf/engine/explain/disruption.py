@@ -249,7 +249,9 @@ def blocking_budget_text(cause: InvalidSchedule | NodePoolBudget, reason: str) -
 _LACKS = {
     Lacks.SAVING: "it costs no less",
     Lacks.SPOT: "a spot node makes way for spot nodes only with --spot-to-spot-consolidation On and enough types",
+    Lacks.PLAN: "of some of its pods no plan is made beforehand: a window, a request or their scheduler has a say",
     Lacks.TURNS: "pods would fit its cards only in an order, which pods that move do not keep",
+    Lacks.DISPLACED: "pods like its own found no place when they were last moved, and are left alone for a while",
     Lacks.GROUP: "its pods belong to a group, which moves as a whole or not at all",
     Lacks.REST: "it came in place of others and is left alone for a while",
     Lacks.WORTH: "the move would throw away more work than it saves while the pods may be expected to run",

@@ -9,6 +9,7 @@ from kerf.manifests.rules import schedule_of
 from kerf.manifests.schema import Path
 from kerf.model.eviction import value_problem
 from kerf.model.nodepool import NodePool
+from kerf.model.schedules import longest_gap_s
 
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 _ENDLESS = ("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet")
@@ -63,8 +64,8 @@ def nodes_never_go(subject: Subject, context: LintContext) -> Notes:
 
     `consolidateAfter: Never`, or a budget of 0 nodes at all hours for every reason or for empty nodes: what was
     launched for a peak is paid for until it is deleted by hand. State how long a node must be quiet, `consolidateAfter:
-    10m`, and give a budget of 0 a `schedule` and a `duration`, the hours in which nothing may go. Documents 000, line
-    12, and 004, step 3.
+    10m`, and give a budget of 0 a `schedule` and a `duration`, the hours in which nothing may go. `@hourly` for `2h`
+    are all hours as well. Documents 000, line 12, and 004, step 3.
     """
     pool = subject.value
     if not isinstance(pool, NodePool) or pool.replicas is not None:
@@ -77,10 +78,18 @@ def nodes_never_go(subject: Subject, context: LintContext) -> Notes:
         return
     for index, budget in enumerate(pool.disruption.budgets):
         for_all = not budget.reasons or "Empty" in budget.reasons
-        if budget.nodes in ("0", "0%") and budget.schedule is None and for_all:
+        if budget.nodes not in ("0", "0%") or not for_all:
+            continue
+        path: Path = ("spec", "disruption", "budgets", index)
+        if budget.schedule is None or budget.duration_s is None:
             message = f"budget {budget.nodes} at all hours: an empty node of this pool never goes"
-            hint = "schedule and duration say when nothing may go"
-            yield Note(("spec", "disruption", "budgets", index, "nodes"), message, hint)
+            yield Note((*path, "nodes"), message, "schedule and duration say when nothing may go")
+        elif longest_gap_s(budget.schedule) <= budget.duration_s:
+            message = (
+                f"budget {budget.nodes} counts again before its duration is over, so at all hours: "
+                "an empty node of this pool never goes"
+            )
+            yield Note((*path, "duration"), message, "a duration that ends before the schedule is due again")
 
 
 @rule("KL078", "schedule-never-due", Severity.WARNING, ("NodePool",))

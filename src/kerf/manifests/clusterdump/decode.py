@@ -34,7 +34,7 @@ from kerf.model.dump import (
     ClusterDump,
 )
 from kerf.model.instancetypes import OfferingKey
-from kerf.model.market import BackOff, SoldOut, Withheld
+from kerf.model.market import BackOff, MovePause, SoldOut, Withheld
 from kerf.model.pluginnamespaces import PLUGIN_NAMESPACES
 
 Object = dict[str, Any]
@@ -50,6 +50,9 @@ _BACK_OFF = Record(
     {"nodePool": FILLED, "instanceType": FILLED, "until": INSTANT, "reason": TEXT, "tried": BOOLEAN},
     ("nodePool", "instanceType", "until"),
 )
+_MOVE_PAUSE = Record(
+    {**dict.fromkeys(("namespace", "kind", "name"), FILLED), "until": INSTANT}, ("namespace", "kind", "name", "until")
+)
 _PROBED = Record({"nodePool": FILLED, "instanceType": FILLED}, ("nodePool", "instanceType"))
 MARKET = Record(
     {
@@ -57,6 +60,7 @@ MARKET = Record(
         "backOffs": ListOf(_BACK_OFF),
         "oneAtATime": ListOf(_PROBED),
         "pricePauses": ListOf(_BACK_OFF),
+        "movePauses": ListOf(_MOVE_PAUSE),
     }
 )
 _SHORT = Scalar(
@@ -148,7 +152,11 @@ def withheld_of(raw: Object) -> Withheld:
     )
     probed = ((each["nodePool"], each["instanceType"]) for each in raw.get("oneAtATime") or ())
     back_offs, price_pauses = (tuple(map(_back_off, raw.get(name) or ())) for name in ("backOffs", "pricePauses"))
-    return Withheld(tuple(sold_out), back_offs, frozenset(probed), price_pauses)
+    move_pauses = tuple(
+        MovePause((each["namespace"], each["kind"], each["name"]), instant(each["until"]) or 0)
+        for each in raw.get("movePauses") or ()
+    )
+    return Withheld(tuple(sold_out), back_offs, frozenset(probed), price_pauses, move_pauses)
 
 
 def _back_off(each: Object) -> BackOff:
@@ -206,6 +214,11 @@ def market_object(withheld: Withheld) -> Object:
         "backOffs": [_back_off_object(each) for each in withheld.back_offs],
         "oneAtATime": [{"nodePool": pool, "instanceType": name} for pool, name in sorted(withheld.probed)],
         "pricePauses": [_back_off_object(each) for each in withheld.price_pauses],
+        "movePauses": [
+            {"namespace": namespace, "kind": kind, "name": name, "until": exact_text(each.until_s)}
+            for each in withheld.move_pauses
+            for namespace, kind, name in (each.workload,)
+        ],
     }
 
 
