@@ -89,3 +89,14 @@ def test_before_the_first_eviction_nothing_is_displaced(cluster: Cluster) -> Non
 
     evicted(cluster, moves, 100)
     assert [] == failed(cluster, moves, [made_by(("other", "ReplicaSet", "web"), "a")], SAVED)
+
+
+def test_a_workload_that_grows_is_no_failure_of_the_step(cluster: Cluster) -> None:
+    """Who scales up after a move cannot keep the pods of others where they are: as many as were moved count."""
+    moves = begun(cluster)
+    evicted(cluster, moves, 100)
+    more = [made_by(WEB, f"web-{n}") for n in range(10)]
+
+    assert [] == failed(cluster, moves, more, 10 * (SAVED - 1))
+    assert [] == failed(cluster, moves, [made_by(WEB, "web-10")], SAVED)
+    assert ["db", "web"] == failed(cluster, moves, [made_by(DB, "db-0")], 1)

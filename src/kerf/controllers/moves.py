@@ -5,8 +5,9 @@ one takes the only room of another, some find no place, and a node is bought for
 same again, on paper, and so on without end. This is kept in memory only: forgetting it costs one more try.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from kerf.controllers.elapsed import passed_s
 from kerf.model.plan import Launch
@@ -21,19 +22,27 @@ _BEGINS_S = 3_600.0
 
 @dataclass
 class _Step:
-    """The claims that go, what made the pods on them, and what it saves an hour; what has been bought for such pods
-    since, an hour; when it was decided, and when the last pod was evicted (`passed_s`)."""
+    """The claims that go, what made the pods on them, how many of each, and what it saves an hour; what has been bought
+    for as many such pods since, an hour; when it was decided, and when the last pod was evicted (`passed_s`)."""
 
     claims: frozenset[str]
-    workloads: frozenset[Workload]
+    workloads: Counter[Workload]
     saved_micro: int
     began_s: float
     evicted_s: float | None = None
     bought_micro: float = 0
+    counted: Counter[Workload] = field(default_factory=Counter)
 
     @property
     def ends_s(self) -> float:
         return self.began_s + _BEGINS_S if self.evicted_s is None else self.evicted_s + SUCCEEDS_S
+
+    def moved(self, names: Sequence[Workload]) -> int:
+        """How many of these pods may have been moved: no more of a workload than were, however many it has since."""
+        before = self.counted.total()
+        for name in names:
+            self.counted[name] = min(self.counted[name] + 1, self.workloads[name])
+        return self.counted.total() - before
 
 
 class Moves:
@@ -45,7 +54,7 @@ class Moves:
     def begin(self, claims: Iterable[str], pods: Iterable[Pod], saved_micro: int) -> None:
         """The nodes of these claims, with these pods, make way for what costs so much less an hour."""
         self._forget()
-        self._steps.append(_Step(frozenset(claims), frozenset(map(workload_of, pods)), saved_micro, passed_s()))
+        self._steps.append(_Step(frozenset(claims), Counter(map(workload_of, pods)), saved_micro, passed_s()))
 
     def evicted(self, claim: str) -> None:
         """A pod on the node of that claim was evicted."""
@@ -63,12 +72,10 @@ class Moves:
         for launch in launches:
             names = [workload_of(pods[each.pod]) for each in launch.pods if each.pod in pods]
             for step in self._steps:
-                share = sum(name in step.workloads for name in names) / max(1, len(launch.pods))
-                if step.evicted_s is None or not share:
-                    continue
-                step.bought_micro += share * launch.price_micro
-                if step.bought_micro >= step.saved_micro:
-                    failed |= step.workloads
+                moved = step.moved(names) if step.evicted_s is not None else 0
+                step.bought_micro += moved * launch.price_micro / max(1, len(launch.pods))
+                if moved and step.bought_micro >= step.saved_micro:
+                    failed |= step.workloads.keys()
         return failed
 
     def _forget(self) -> None:
