@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.abovebound import WHAT, above
 from benchmarks.bench_random import HAPPENS, outcome
 from benchmarks.randomfleet import random_fleet
 from kerf.sim.course.scenario import read_scenario
@@ -78,3 +79,12 @@ def test_six_hours_of_a_large_fleet_keep_every_invariant() -> None:
     assert found.report is not None
     assert 0 == found.report.totals.pods_unplaced
     assert frozenset() == HAPPENS - {row.what for row in found.report.counts}
+
+
+def test_what_is_paid_above_the_bound_is_all_of_what_it_is_paid_for() -> None:
+    """Each machine counts once, and of an hour of few cards some is paid for more than one thing."""
+    found = dict(above(1, 12, 0.5, 1))
+
+    assert [*found] == ["all", *WHAT]
+    assert found["all"] == pytest.approx(sum(found[what] for what in WHAT))
+    assert found["all"] > 0

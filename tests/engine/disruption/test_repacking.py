@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kerf.engine.disruption.causes import Alternative, Lacks, NoAlternative
 from kerf.engine.disruption.command import Command
-from kerf.engine.disruption.repacking import nearest, propose
+from kerf.engine.disruption.repacking import nearest, propose, unfilled_of
 from kerf.engine.disruption.substitution import Substitutes
 from kerf.engine.explain.disruption import alternative_text, explained
 from kerf.engine.options import Options
@@ -381,3 +381,42 @@ def test_what_stands_against_a_cheaper_node(policy: str, pods: list[Pod], lacks:
     found = other(a_cluster([free_pool(policy=policy)], [node("big", "m5.4xlarge", 16)], pods))
     assert isinstance(found, Alternative)
     assert lacks == found.lacks
+
+
+def came(name: str, pods_cpu: int) -> tuple[tuple[Any, Any], Pod]:
+    """A node of four cores that came in the place of others ten minutes ago, and the pod on it."""
+    made, claim = node(name, "m5.xlarge", 4)
+    lately = replace(claim, annotations={REPLACES: "old"}, created_s=NOON_S - 600)
+    return (made, lately), serving(name, f"p-{name}", pods_cpu)
+
+
+def beside_new(number: int, pods_cpu: int) -> ClusterSnapshot:
+    """A node that would be replaced for three quarters of its price, beside nodes that came lately."""
+    new = [came(f"new-{at}", pods_cpu) for at in range(number)]
+    nodes = [node("big", "m5.4xlarge", 16), *(pair for pair, _ in new)]
+    pods = [serving("big", "a", 7), serving("big", "b", 4), *(pod for _, pod in new)]
+    return a_cluster([free_pool()], nodes, pods)
+
+
+@pytest.mark.parametrize(
+    ("number", "pods_cpu", "goes"), [(5, 1, False), (5, 4, True), (4, 1, True), (0, 0, True)], ids=str
+)
+def test_a_step_saves_more_than_new_nodes_were_seen_to_stay_unfilled(number: int, pods_cpu: int, goes: bool) -> None:
+    """Of five new nodes three quarters are idle, so a quarter that is to be saved would not be; of four nothing is
+    concluded."""
+    held = beside_new(number, pods_cpu)
+    found = nearest(World(held, LARGE), may_go(held)[0], unfilled_of(World(held, LARGE)))
+
+    assert goes == (first(held) is not None)
+    assert isinstance(found, Alternative)
+    assert (Lacks.NOTHING if goes else Lacks.MARGIN) == found.lacks
+
+
+def test_room_that_is_there_needs_no_filling() -> None:
+    """However empty new nodes stay, a node whose pods fit there goes: nothing is bought for them."""
+    held = beside_new(5, 1)
+    small = [serving("big", name, 3) for name in "ab"]
+    pods = [*small, *(pod for each in held.nodes for pod in each.pods if each.name != "big")]
+    nodes = [node("big", "m5.4xlarge", 16), *(came(f"new-{at}", 1)[0] for at in range(5))]
+
+    assert (["big"], []) == changes(first(a_cluster([free_pool()], nodes, pods)))

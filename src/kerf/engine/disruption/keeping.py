@@ -48,7 +48,7 @@ from kerf.engine.disruption.ending import endings
 from kerf.engine.disruption.obstacles import Obstacles
 from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.disruption.relocation import Relocation
-from kerf.engine.disruption.repacking import nearest
+from kerf.engine.disruption.repacking import nearest, unfilled_of
 from kerf.engine.disruption.repair import too_many
 from kerf.engine.disruption.successors import Successors, replaced
 from kerf.engine.disruption.wholegroups import WholeGroups
@@ -201,12 +201,18 @@ class Fates:
     def alternative(self, node: ClusterNode) -> Alternative | NoAlternative | None:
         """What would take the pods of a node that stays because they fit on no other; None for any other node.
 
-        Cost: two decisions for its pods.
+        Cost: two decisions for its pods, and once the bound of all that may go.
         """
         candidate = candidate_of(node, self._snapshot)
         if candidate is None or self.going(node) is not None:
             return None
-        return nearest(self._world, candidate) if isinstance(self.keeping(node), NothingElseHasRoom) else None
+        if not isinstance(self.keeping(node), NothingElseHasRoom):
+            return None
+        return nearest(self._world, candidate, self._unfilled)
+
+    @cached_property
+    def _unfilled(self) -> float:
+        return unfilled_of(self._world)
 
     @cached_property
     def _endings(self) -> Mapping[str, Ending]:

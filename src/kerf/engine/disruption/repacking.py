@@ -1,24 +1,23 @@
 """Nodes whose pods cost less elsewhere go together: on room that others have, and on new nodes that cost less.
 
-The fleet is judged as one. Prices of what nodes have (the proof of a lower bound, `model.lowerbound`) say what the pods
-of each node would cost at the least in the cheapest fleet. A node that costs much more than its pods are worth is
-wasted, whatever its size. The nodes that are wasted most are tried first, as many at once as the budgets allow, then
-fewer; the planner packs their pods again: one node may become two, and ten become seven. Of what was tried, that is
-done which saves the largest share of what its nodes cost.
+The fleet is judged as one. A node that costs much more than its pods are worth (`worths`) is wasted, whatever its size.
+The nodes that are wasted most are tried first, as many at once as the budgets allow, then fewer; the planner packs
+their pods again: one node may become two, and ten become seven. Of what was tried, that is done which saves the largest
+share of what its nodes cost, where that is more than what new nodes were seen to stay unfilled (`unfilled`).
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kerf.engine.buy.bound import proven_of_served
-from kerf.engine.decide import alone
 from kerf.engine.disruption.balanced import Balance
 from kerf.engine.disruption.budgets import Allowance
-from kerf.engine.disruption.candidates import Candidate, may_save
+from kerf.engine.disruption.candidates import Candidate, candidates, may_save, moving
 from kerf.engine.disruption.causes import Alternative, Lacks, NoAlternative, Repacked
 from kerf.engine.disruption.command import Command, replacing
 from kerf.engine.disruption.disturbance import MILLION, Restarts, life_s, of_node
 from kerf.engine.disruption.substitution import Substitutes, Substitution, real
+from kerf.engine.disruption.unfilled import LATELY_S, came_lately, unfilled_share
+from kerf.engine.disruption.worths import Worths
 from kerf.engine.leaving import is_planned
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
@@ -37,7 +36,7 @@ _MOST_ALONE = 10
 """Nodes that are tried one by one where no more of them save anything together."""
 SETTLES_S = 1_200.0
 """So long a node that was bought in the place of others is left alone: schedulers fill it as they do."""
-_STEADY_S = 7_200.0
+_STEADY_S = LATELY_S
 """So long it counts as no more expensive than when it was bought: a price that has risen since may fall again."""
 _MOST_WORK, _FEWEST_TRIES = 20_000, 3
 """Nodes and pods looked at in one pass, over all tries; and so many tries on any fleet."""
@@ -57,8 +56,8 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     allowance = Allowance(world.snapshot, UNDERUTILIZED)
     may_go = [each for each in candidates if may_save(each, allowance) and _is_settled(each, world)]
     # One of another kind would keep all that are tried beside it.
-    judged = _judged(world, [each for each in may_go if all(map(is_planned, each.pods))])
-    found = _best(world, judged)
+    fleet = _Fleet(world, [each for each in may_go if all(map(is_planned, each.pods))])
+    found = _best(world, fleet)
     if found is not None:
         pods = real(pod.key for each in found.victims for pod in each.pods)
         cause = Repacked(pods, len(found.victims), len(found.launches), found.saved_micro)
@@ -86,16 +85,14 @@ def _was_displaced(candidate: Candidate, world: World) -> bool:
 class _Judged:
     """A candidate, what an hour of it costs beyond what its pods are worth, and what these lose when they move."""
 
-    def __init__(self, world: World, candidate: Candidate, worths: dict[str, int], restarts: Restarts) -> None:
+    def __init__(self, world: World, candidate: Candidate, worths: Worths, restarts: Restarts) -> None:
         now_s, pods = world.snapshot.taken_at_s, candidate.pods
         self.candidate = candidate
         self.price_micro = _steady_price(candidate, world)
         self.has_risen = self.price_micro < present_price(candidate.cluster_node, world.supply)
-        self.worth_micro = sum(worths.get(pod.key, 0) for pod in pods) // NANO
+        self.worth_micro = worths.micro(pods)
         self.waste_micro = self.price_micro - self.worth_micro
-        self.lost_micro = (
-            sum(int(worths.get(pod.key, 0) * restarts.lost_s(pod, now_s)) for pod in pods) // NANO // _HOUR_S
-        )
+        self.lost_micro = sum(int(worths.nano(pod) * restarts.lost_s(pod, now_s)) for pod in pods) // NANO // _HOUR_S
         self.life_s = life_s(pods, now_s)
 
     @property
@@ -125,29 +122,31 @@ def _steady_price(candidate: Candidate, world: World) -> int:
     return 0 if bought is None else min(price, bought)
 
 
-def _judged(world: World, candidates: Sequence[Candidate]) -> list[_Judged]:
-    """All of them, the most wasted first; without those with a pod that nothing for sale holds, which must stay."""
-    pods = [pod for each in candidates for pod in each.pods]
-    if not pods or not world.market.types:
-        return []
-    bound, shapes = proven_of_served(alone(pods), world.supply.available, world.holding)
-    if bound is None:
-        return []
-    by_first = {each.pod: each.nano for each in bound.worths}
-    worths = {pod.key: by_first.get(shape.pods[0].key, 0) for shape in shapes for pod in shape.pods}
-    restarts = Restarts(pods)
-    served = (each for each in candidates if all(pod.key in worths for pod in each.pods))
-    found = (_Judged(world, each, worths, restarts) for each in served)
-    return sorted((each for each in found if each.is_wasted or not each.has_risen), key=lambda each: each.order)
+class _Fleet:
+    """Nodes that may go, the most wasted first, without those with a pod that nothing for sale holds, which must stay;
+    and which share of what is bought stays unfilled, by the nodes that came lately."""
+
+    def __init__(self, world: World, may_go: Sequence[Candidate]) -> None:
+        new, asked = came_lately(world) if may_go else [], {each.node.name for each in may_go}
+        pods = [pod for each in may_go for pod in each.pods]
+        pods += [pod for each in new if each.name not in asked for pod in moving(each)]
+        worths, names = Worths(world, pods), {each.name for each in new}
+        others = (each.cluster_node for each in may_go if each.node.name not in names)
+        self.unfilled = unfilled_share(world, worths, new, others)
+        restarts = Restarts(pods)
+        found = (_Judged(world, each, worths, restarts) for each in may_go if each.pods and worths.knows(each.pods))
+        self.judged = sorted(
+            (each for each in found if each.is_wasted or not each.has_risen), key=lambda each: each.order
+        )
 
 
-def _best(world: World, judged: Sequence[_Judged]) -> Substitution | None:
+def _best(world: World, fleet: _Fleet) -> Substitution | None:
     """What saves the largest share of what its nodes cost, else what others save, else single ones.
 
     Of two orders those first in each are tried. Where most are wasted all go together if they can: what the others keep
     would be missing beside the rest.
     """
-    tries = _Tries(world)
+    tries, judged = _Tries(world, fleet.unfilled), fleet.judged
     wasted = [each for each in judged if each.is_wasted]
     first, *others = _windows(world, wasted) or [[]]
     if len(wasted) > len(judged) // 2:
@@ -173,8 +172,8 @@ class _Tries:
     A try costs a look at all nodes and at the pods that move, so of a large fleet there are few.
     """
 
-    def __init__(self, world: World) -> None:
-        self._substitutes, self._balance = Substitutes(world), Balance(world)
+    def __init__(self, world: World, unfilled: float) -> None:
+        self._substitutes, self._balance, self._unfilled = Substitutes(world), Balance(world), unfilled
         self._nodes, self._spent = len(world.snapshot.nodes), 0
         self._made = dict[frozenset[str], Substitution | None]()
 
@@ -188,7 +187,7 @@ class _Tries:
         if len(self._made) >= _FEWEST_TRIES and spent > _MOST_WORK:
             return None
         self._spent = spent
-        self._made[names] = _tried(self._substitutes, self._balance, chosen)
+        self._made[names] = self._tried(chosen)
         return self._made[names]
 
     def halving(self, first: Sequence[_Judged]) -> Iterator[Substitution]:
@@ -201,6 +200,32 @@ class _Tries:
             yield found
             if found.saved_micro >= _GOOD_ENOUGH * sum(max(0, each.waste_micro) for each in chosen):
                 return
+
+    def _tried(self, wasted: Sequence[_Judged]) -> Substitution | None:
+        """How these nodes' end gains something while their pods run; None where nothing is gained.
+
+        Nodes that would be bought again as they are stay, and others fill them: that moves fewer pods.
+        """
+        gain, found = self._gained(wasted)
+        while found is not None and len(wasted) <= _FEW:
+            fewer = _without_mirrored(wasted, found)
+            if len(fewer) in (0, len(wasted)):
+                break
+            less, again = self._gained(fewer)
+            if again is None or less < _AS_GOOD * gain:
+                break
+            wasted, gain, found = fewer, less, again
+        return found
+
+    def _gained(self, wasted: Sequence[_Judged]) -> tuple[float, Substitution | None]:
+        substitutes, victims = self._substitutes, [each.candidate for each in wasted]
+        found = substitutes.of(victims, must_save=True)
+        if found is None or _needs_turns(found) or not self._balance.allows(victims, found.saved_micro):
+            return 0.0, None
+        going = {each.node.name for each in found.victims}
+        moved = [each for each in wasted if each.candidate.node.name in going]
+        gain = _gain(moved, found, substitutes.start_s, self._unfilled)
+        return (0.0, None) if gain <= 0 or _is_noise(found, self._unfilled) else (gain, found)
 
 
 def _windows(world: World, wasted: Sequence[_Judged]) -> list[list[_Judged]]:
@@ -217,8 +242,9 @@ def _windows(world: World, wasted: Sequence[_Judged]) -> list[list[_Judged]]:
     return found
 
 
-def nearest(world: World, candidate: Candidate) -> Alternative | NoAlternative:
-    """What would take the pods of a node that stays, and what stands against it. Cost: two decisions for its pods."""
+def nearest(world: World, candidate: Candidate, unfilled: float = 0.0) -> Alternative | NoAlternative:
+    """What would take the pods of a node that stays, and what stands against it, where such a share of new nodes stays
+    unfilled. Cost: two decisions for its pods."""
     substitutes, pods = Substitutes(world), len(candidate.pods)
     found = substitutes.of([candidate])
     if found is None:
@@ -227,7 +253,7 @@ def nearest(world: World, candidate: Candidate) -> Alternative | NoAlternative:
     named = tuple((Name(name), number) for name, number in sorted(types.items()))
     bought = {launch.name for launch in found.launches}
     places = {place.node for places in found.places.values() for place in places}
-    lacks = _lacks(world, substitutes, candidate, found)
+    lacks = _lacks(world, substitutes, candidate, found, unfilled)
     if lacks is Lacks.NOTHING and not found.launches:
         # It is asked of a node whose pods fit on no other: there is room for them where something else is first.
         lacks = Lacks.ROOM
@@ -235,7 +261,7 @@ def nearest(world: World, candidate: Candidate) -> Alternative | NoAlternative:
     return Alternative(pods, named, found.after_micro, found.before_micro, lacks, there)
 
 
-def _lacks(world: World, substitutes: Substitutes, candidate: Candidate, found: Substitution) -> Lacks:
+def _lacks(world: World, substitutes: Substitutes, candidate: Candidate, found: Substitution, unfilled: float) -> Lacks:
     if found.saved_micro <= 0:
         return Lacks.SAVING
     if any(group_of(pod) is not None for pod in candidate.pods):
@@ -251,12 +277,17 @@ def _lacks(world: World, substitutes: Substitutes, candidate: Candidate, found: 
         return Lacks.SPOT
     if _needs_turns(saving):
         return Lacks.TURNS
-    if _is_noise(saving):
+    if _is_noise(saving, unfilled):
         return Lacks.MARGIN
     if not Balance(world).allows([candidate], saving.saved_micro):
         return Lacks.BALANCE
-    judged = _judged(world, [candidate])
-    return Lacks.NOTHING if judged and _gain(judged, saving, substitutes.start_s) > 0 else Lacks.WORTH
+    judged = _Fleet(world, [candidate]).judged
+    return Lacks.NOTHING if judged and _gain(judged, saving, substitutes.start_s, unfilled) > 0 else Lacks.WORTH
+
+
+def unfilled_of(world: World) -> float:
+    """Which share of what is bought in the place of others stays unfilled. Cost: the bound of all pods that may go."""
+    return _Fleet(world, candidates(world.snapshot)[0]).unfilled
 
 
 def _within(world: World, wasted: Sequence[_Judged]) -> list[_Judged]:
@@ -264,39 +295,17 @@ def _within(world: World, wasted: Sequence[_Judged]) -> list[_Judged]:
     return [each for each in wasted if allowance.take(each.candidate.pool.name)]
 
 
-def _tried(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Judged]) -> Substitution | None:
-    """How these nodes' end gains something while their pods run; None where nothing is gained.
-
-    Nodes that would be bought again as they are stay, and others fill them: that moves fewer pods.
-    """
-    gain, found = _gained(substitutes, balance, wasted)
-    while found is not None and len(wasted) <= _FEW:
-        fewer = _without_mirrored(wasted, found)
-        if len(fewer) in (0, len(wasted)):
-            break
-        less, again = _gained(substitutes, balance, fewer)
-        if again is None or less < _AS_GOOD * gain:
-            break
-        wasted, gain, found = fewer, less, again
-    return found
-
-
-def _gained(substitutes: Substitutes, balance: Balance, wasted: Sequence[_Judged]) -> tuple[float, Substitution | None]:
-    victims = [each.candidate for each in wasted]
-    found = substitutes.of(victims, must_save=True)
-    if found is None or _needs_turns(found) or not balance.allows(victims, found.saved_micro):
-        return 0.0, None
-    going = {each.node.name for each in found.victims}
-    gain = _gain([each for each in wasted if each.candidate.node.name in going], found, substitutes.start_s)
-    return (0.0, None) if gain <= 0 or _is_noise(found) else (gain, found)
-
-
-def _gain(moved: Sequence[_Judged], found: Substitution, start_s: float) -> float:
+def _gain(moved: Sequence[_Judged], found: Substitution, start_s: float, unfilled: float) -> float:
     """What is saved while the pods may be expected to run, less what they lose and what the new nodes cost until they
     are up, in micro-units."""
     life = sum(each.life_s for each in moved) / max(1, len(moved))
     twice_micro = found.after_micro * start_s
-    return (found.saved_micro * life - twice_micro) / _HOUR_S - sum(each.lost_micro for each in moved)
+    return (_saved_micro(found, unfilled) * life - twice_micro) / _HOUR_S - sum(each.lost_micro for each in moved)
+
+
+def _saved_micro(found: Substitution, unfilled: float) -> float:
+    """What is saved an hour where such a share of the new nodes stays unfilled: other nodes are needed beside them."""
+    return found.saved_micro - found.after_micro * unfilled
 
 
 def _needs_turns(found: Substitution) -> bool:
@@ -307,8 +316,8 @@ def _needs_turns(found: Substitution) -> bool:
     return any(placed.turn for launch in found.launches for placed in launch.pods)
 
 
-def _is_noise(found: Substitution) -> bool:
-    return found.saved_micro * _WASTED <= found.before_micro
+def _is_noise(found: Substitution, unfilled: float) -> bool:
+    return _saved_micro(found, unfilled) * _WASTED <= found.before_micro
 
 
 def _without_mirrored(wasted: Sequence[_Judged], found: Substitution) -> list[_Judged]:
