@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import cache, partial
 
 from benchmarks import clusters, diverse, judging
+from benchmarks.bench_openb import loop_s
 from kerf.catalog import aws
 from kerf.catalog.select import AWS, load_market
 from kerf.cli.collector import collect_seldom
@@ -130,9 +131,9 @@ def waiting(shapes: int = 400, small: int = 1_000) -> Figures:
 def groups(size: int = 80, large: int = 400) -> Figures:
     """A plan for groups of which a limit allows half."""
     for count in (size, large):
-        yield f"groups_{count}_s", seconds(provision, clusters.groups(count))
+        yield f"groups_{count}_loops", seconds(provision, clusters.groups(count)) / loop_s()
         if count == size:
-            yield f"groups_equal_{count}_s", seconds(provision, clusters.groups(count, equal=True))
+            yield f"groups_equal_{count}_loops", seconds(provision, clusters.groups(count, equal=True)) / loop_s()
     yield "groups_growth", growth(provision, clusters.groups, large // 2)
 
 
@@ -146,12 +147,12 @@ def catalogue(size: int = 80, cards: int = 400, related: int = 60, shapes: int =
     def with_cards(count: int) -> ClusterSnapshot:
         return clusters.groups(count, gpu=1)
 
-    yield f"groups_{size}_catalogue_s", seconds(decided, clusters.groups(size))
-    yield f"groups_{size}_catalogue_words_s", words_s(clusters.groups(size))
-    yield f"groups_{cards}_gpu_catalogue_s", seconds(decided, with_cards(cards))
-    yield f"groups_{cards}_gpu_catalogue_words_s", words_s(with_cards(cards))
+    yield f"groups_{size}_catalogue_loops", seconds(decided, clusters.groups(size)) / loop_s()
+    yield f"groups_{size}_catalogue_words_loops", words_s(clusters.groups(size)) / loop_s()
+    yield f"groups_{cards}_gpu_catalogue_loops", seconds(decided, with_cards(cards)) / loop_s()
+    yield f"groups_{cards}_gpu_catalogue_words_loops", words_s(with_cards(cards)) / loop_s()
     yield "groups_gpu_catalogue_growth", growth(decided, with_cards, cards)
-    yield f"groups_related_{related}_catalogue_s", seconds(decided, clusters.related_groups(related))
+    yield f"groups_related_{related}_catalogue_loops", seconds(decided, clusters.related_groups(related)) / loop_s()
     labelled = clusters.refused_labels(nodes, shapes)
     yield f"refused_labels_{shapes}_catalogue_s", seconds(decided, labelled)
     yield f"refused_labels_{shapes}_catalogue_words_s", words_s(labelled)
