@@ -124,8 +124,8 @@ def purchase(options: Options, made: Outcome, changed: frozenset[str] = frozense
     for window, left in ((None, made.places.left), *made.places.exclusive.items()):
         offered_types = supply.available if window is None else _kept_for(taints[window], supply.available)
         joinable = Joinable(made.trial, changed) if window is None else None
-        first = len(made.bought)
-        order = _Order(made, left, offered_types, options, coming, ledger, first, not options.quick, joinable)
+        first, has_launches = len(made.bought), not options.quick
+        order = _Order(made, left, offered_types, options, coming, ledger, first, has_launches, joinable)
         found = _relaxed(order)
         made.places = join(made.trial, made.places, found.joined)
         launches = _with_what_keeps_off(found, left, joinable, made.trial) if joinable else found.launches
