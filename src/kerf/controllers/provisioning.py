@@ -170,11 +170,9 @@ class Provisioning:
             # Decide again at once, from what is there now.
             self._dropped += 1
             return Result(self._settings.batch_idle_s)
-        self._dropped = 0
-        self._window, self._replaced = _Window(), interrupted
+        self._dropped, self._window, self._replaced = 0, _Window(), interrupted
         self._ports.feed.launching(decision.launches)
-        moved = {pod.key: pod for pod in (*_young(waiting, now), *_moving(going))}
-        self._book.let_stay(self._book.moves.failed_by(decision.launches, moved))
+        self._judge_moves(decision, (*_young(waiting, now), *_moving(going)))
         await self._actuator.launch(decision)
         await self._actuator.open(decision)
         # Only now: a decision that could not be carried out is to be made again.
@@ -268,6 +266,11 @@ class Provisioning:
     def _lacking(self) -> Mapping[str, tuple[int, int]]:
         """Pools with fewer nodes than their floors; a floor buys without a pod that waits."""
         return lacking(self._state.pools(), self._state.claims())
+
+    def _judge_moves(self, decision: Decision, moved: Iterable[Pod]) -> None:
+        """What is bought for pods that may have been moved is held against what their move saves."""
+        pods = {pod.key: pod for pod in moved}
+        self._book.let_stay(self._book.moves.failed_by(decision.launches, pods))
 
     def _still_open_s(self, waiting: Iterable[Pod], passed: float) -> float:
         window = self._window

@@ -84,8 +84,8 @@ def priced(
     part = Filler(shapes, filler.holding)
     relaxation = relaxed(part, offered_types)
     frugal = _frugal(held[:, numbers], offered_types, ledger)
-    known = _asked_for(filler.columns, {at: place for place, at in enumerate(numbers.tolist())})
-    least_micro, found = _chosen(_Question(part, relaxation, tier, frugal, ledger, most_rounds, tuple(known)))
+    known = _columns_so_far(filler, numbers)
+    least_micro, found = _chosen(_Question(part, relaxation, tier, frugal, ledger, most_rounds, known))
     _note(filler, found, numbers)
     purchase = _bought(filler, found, numbers, left, ledger)
     homeless = sum(left) - int(relaxation.demand.sum())
@@ -120,11 +120,16 @@ def most_served(
     relaxation = relaxed(part, offered_types)
     frugal = _frugal(held[:, numbers], offered_types, ledger)
     worth, types = _best_prices(_Question(part, relaxation, offered_types, frugal, ledger, most_rounds))
-    known = _asked_for(filler.columns, {at: place for place, at in enumerate(numbers.tolist())})
-    search = Search(most_rounds, tuple(known), keeps=True, unserved=unserved[numbers])
+    known = _columns_so_far(filler, numbers)
+    search = Search(most_rounds, known, keeps=True, unserved=unserved[numbers])
     found = columns_of(part, relaxation, types, worth, ledger, search)
     _note(filler, found, numbers)
     return _bought(filler, found, numbers, left, ledger)
+
+
+def _columns_so_far(filler: Filler, numbers: Amounts) -> tuple[Column, ...]:
+    """What searches with the filler have found for shapes of these numbers."""
+    return tuple(_asked_for(filler.columns, {at: place for place, at in enumerate(numbers.tolist())}))
 
 
 def _note(filler: Filler, found: Columns, numbers: Amounts) -> None:
