@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from kerf.engine.buy.filling import Purchase
 from kerf.engine.buy.following import Bought
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.buy.packing import QUICK
+from kerf.engine.buy.packing import BRIEF, QUICK, Effort
 from kerf.engine.options import Options
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.trial import Trial
@@ -55,9 +55,17 @@ class Evidence:
     @property
     def buy_quickly(self) -> Buy:
         """The same with little work, where it is only asked whether all get nodes: a yes holds, a no may not."""
+        return self._buy_with(QUICK)
+
+    @property
+    def buy_briefly(self) -> Buy:
+        """The same with less work, where it is asked how many get nodes."""
+        return self._buy_with(BRIEF)
+
+    def _buy_with(self, effort: Effort) -> Buy:
         if not isinstance(self.buy, partial) or "effort" not in self.buy.keywords:
             return self.buy
-        return partial(self.buy.func, **{**self.buy.keywords, "effort": QUICK})
+        return partial(self.buy.func, **{**self.buy.keywords, "effort": effort})
 
     @property
     def relaxes(self) -> bool:

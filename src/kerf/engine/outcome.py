@@ -10,7 +10,7 @@ from kerf.engine.buy.filling import Purchase
 from kerf.engine.buy.firstfit import first_fit
 from kerf.engine.buy.following import Bought
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.buy.packing import QUICK, Effort, cheapest_nodes
+from kerf.engine.buy.packing import BRIEF, QUICK, Effort, cheapest_nodes
 from kerf.engine.decision import Buy, Evidence, Refusal
 from kerf.engine.headroom.windows.admission import Judged
 from kerf.engine.options import DEFAULT, Options
@@ -72,6 +72,11 @@ class Outcome:
         """How nodes are chosen."""
         return _buyer(self.world, self.options)
 
+    @cached_property
+    def buy_briefly(self) -> Buy:
+        """The same with little work: what one attempt among several would get."""
+        return _buyer(self.world, self.options, BRIEF)
+
     @property
     def rank(self) -> tuple[int, int, int]:
         """Sort key, the best first: pods that are left, price of what is bought, nodes."""
@@ -127,8 +132,9 @@ class Outcome:
         ]
 
 
-def _buyer(world: World, options: Options) -> Buy:
+def _buyer(world: World, options: Options, effort: Effort | None = None) -> Buy:
     if options.strategy != COST:
         return partial(first_fit, relaxes=options.relaxes)
-    effort = QUICK if options.quick else Effort(options.rounds)
+    if effort is None or options.quick:
+        effort = QUICK if options.quick else Effort(options.rounds)
     return partial(cheapest_nodes, holding=world.holding, relaxes=options.relaxes, effort=effort)

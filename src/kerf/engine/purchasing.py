@@ -7,6 +7,7 @@ domain had for the pods, and which pods came in each other's way.
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from kerf.engine.buy.cells import Place
 from kerf.engine.buy.company import rest, shared_nodes
@@ -60,6 +61,8 @@ class _Order:
     """Whether launches are asked for, and not only nodes."""
     joinable: Joinable | None = None
     """Nodes that are there, where pods may go that those to be bought let in; None where none may."""
+    is_brief: bool = False
+    """Whether nodes are chosen with little work, to see which pods get one."""
 
 
 @dataclass
@@ -68,10 +71,14 @@ class _Attempt:
 
     `purchases` have a part of the nodes each, with the shapes that it was made for. Launches are made, and the limits
     charged with what other types may take more, of the first `settled` of them: of most attempts neither is asked for.
+    `known` is what the attempt went by.
     """
 
     plan: Assigned
     limits: Limits
+    known: Known
+    left_out: tuple[Unassigned, ...] = ()
+    """Pods without a place for what earlier attempts have shown."""
     purchases: list[tuple[Purchase, Sequence[Shape], list[Bought]]] = field(default_factory=list)
     settled: int = 0
     launches: tuple[Launch, ...] = ()
@@ -108,6 +115,9 @@ class _Attempt:
         """Sort key, the best first: pods without a place, price."""
         price_micro = sum(node.load.offering.price_micro for node in self.bought)
         return importance(self.unserved.values()), price_micro
+
+
+_RANK = attrgetter("rank")
 
 
 def purchase(options: Options, made: Outcome, changed: frozenset[str] = frozenset()) -> tuple[Refusal, ...]:
@@ -257,23 +267,21 @@ def _plan(order: _Order, known: Known) -> Assigned:
 def _bought(order: _Order, plan: Assigned | None = None) -> _Attempt:
     """The best of a few attempts: one where no pod goes by others, or all can be bound where they are planned.
 
-    `plan` is what the first goes by, where pods of it come before others (`engine.buy.precedence`).
+    Those after the first are made with little work, and the best of them once more with all of it. `plan` is what the
+    first goes by, where pods of it come before others (`engine.buy.precedence`).
     """
     known, wrong = Known(reseats=plan is not None), dict[str, Unassigned]()
     elsewhere: dict[tuple[int, Place], int] = {}
     apart = set[str]()
     together: dict[tuple[int, Place], int] = {}
-    first: _Attempt | None = None
-    best: _Attempt | None = None
-    for _ in range(_MOST_ATTEMPTS):
-        found = _attempt(order, known, plan or _plan(order, known))
-        plan = None
-        if not found.plan.are_bound:
-            return _finished(order, found)
-        proof = _proven(order, found, wrong)
-        first = first or found
-        if best is None or found.rank < best.rank:
-            best = found
+    first = best = _attempt(order, known, plan or _plan(order, known))
+    if not first.plan.are_bound:
+        return _finished(order, first)
+    brief = replace(order, is_brief=True)
+    for number in range(_MOST_ATTEMPTS):
+        found = _attempt(brief, known, _plan(order, known)) if number else first
+        proof = _proven(order, found, wrong.values())
+        best = min(best, found, key=_RANK)
         together |= _of_companies(found)
         ceilings = _ceilings(found, found.short)
         if not proof.wrong and not ceilings and not found.lonely:
@@ -287,14 +295,16 @@ def _bought(order: _Order, plan: Assigned | None = None) -> _Attempt:
         lonely = known.lonely.union(found.plan.origins[number][0] for number in found.lonely)
         known = Known(frozenset(wrong), ceilings, proof.sites, lonely, known.reseats, frozenset(apart))
         elsewhere = _ceilings(found, found.lonely)
-    assert first is not None
-    assert best is not None
     if together and best.unserved:
         # With all that they must be with in another domain, where a node may have room for them all.
         known = replace(known, ceilings={**known.ceilings, **together})
-        found = _attempt(order, known, _plan(order, known))
-        _proven(order, found, wrong)
-        best = min(best, found, key=lambda each: each.rank)
+        found = _attempt(brief, known, _plan(order, known))
+        _proven(order, found, wrong.values())
+        best = min(best, found, key=_RANK)
+    if best is not first:
+        found = _attempt(order, best.known, best.plan)
+        _proven(order, found, best.left_out)
+        best = min(best, found, key=_RANK)
     best = _evenly_limited(order, first, best)
     return _in_rounds(_without_wrong(_finished(order, _put_together(order, best))))
 
@@ -304,7 +314,7 @@ def _evenly_limited(order: _Order, all_of: _Attempt, found: _Attempt) -> _Attemp
 
     Nodes for `all_of` them are bought in any order, so those that a limit has room for may be in few domains, and not
     in the cheapest. For fewer pods the domains are given again, the cheapest first and as evenly as the pods ask.
-    `found` where that serves more. Cost: an attempt for each number of pods that is tried.
+    `found` where that serves more. Cost: a brief attempt for each number of pods that is tried.
     """
     plan = all_of.plan
     spread = {n: number for n, (number, _) in plan.origins.items() if _is_spread(order, number)}
@@ -316,20 +326,23 @@ def _evenly_limited(order: _Order, all_of: _Attempt, found: _Attempt) -> _Attemp
     members = [n for n, at in spread.items() if at in short or order.shapes[at].spec.priority < most]
     left = sum(all_of.short.get(n, 0) for n in members)
     pods = sorted((pod for n in members for pod in plan.shapes[n].pods), key=queue_order)
-    keys = {pod.key for pod in pods}
+    keys, brief = {pod.key for pod in pods}, replace(order, is_brief=True)
     few, many, step, best = 0, len(pods) - 1, 1, None
     middle = min(max(1, len(pods) - left), many)
     for _ in range(_MOST_COUNTS):
         if few >= many:
             break
-        made = _attempt_for(order, all_of, {pod.key for pod in pods[middle:]})
+        made = _attempt_for(brief, all_of, {pod.key for pod in pods[middle:]})
         if any(made.plan.shapes[n].pods[0].key in keys for n in made.short):
             many = middle - 1
         else:
             few, best = middle, made
         half, step = (few + many + 1) // 2, step * 2
         middle = min(half, few + step) if best is made else max(half, many + 1 - step)
-    return found if best is None or importance(best.unserved.values()) > found.rank[0] else best
+    if best is None or importance(best.unserved.values()) > found.rank[0]:
+        return found
+    whole = _attempt_for(order, all_of, {pod.key for pod in pods[few:]})
+    return min(best, whole, key=_RANK)
 
 
 def _is_spread(order: _Order, number: int) -> bool:
@@ -344,16 +357,17 @@ def _attempt_for(order: _Order, all_of: _Attempt, out: Container[str]) -> _Attem
     fewer = replace(order, shapes=tuple(shapes))
     known = Known(reseats=all_of.plan.is_reseated)
     found = _attempt(fewer, known, _plan(fewer, known))
-    _proven(fewer, found, {})
+    _proven(fewer, found, ())
     parts = ((shape, tuple(pod for pod in shape.pods if pod.key in out)) for shape in all_of.plan.shapes)
     more = [replace(shape, pods=pods) for shape, pods in parts if pods]
     found.shapes, found.left = (*found.shapes, *more), [*found.left, *map(len, more)]
     return found
 
 
-def _proven(order: _Order, found: _Attempt, wrong: Mapping[str, Unassigned]) -> Proof:
+def _proven(order: _Order, found: _Attempt, wrong: Iterable[Unassigned]) -> Proof:
     """What of the attempt can be bound; `wrong` are pods that it left out for what earlier ones have shown."""
-    found.kept = (*found.kept, *wrong.values())
+    found.left_out = tuple(wrong)
+    found.kept = (*found.kept, *found.left_out)
     found.proof = proven(found.bought, order.ledger, order.first, found.plan.joined)
     return found.proof
 
@@ -373,7 +387,7 @@ def _finished(order: _Order, found: _Attempt) -> _Attempt:
 
 def _attempt(order: _Order, known: Known, plan: Assigned) -> _Attempt:
     made, limits = order.made, order.made.ledger.copy()
-    found = _Attempt(plan, limits, kept=plan.kept)
+    found = _Attempt(plan, limits, known, kept=plan.kept)
     numbers: tuple[int, ...] = tuple(range(len(plan.shapes)))
     others = plan.shapes
     if plan.companies:
@@ -388,7 +402,8 @@ def _attempt(order: _Order, known: Known, plan: Assigned) -> _Attempt:
         others = tuple(replace(plan.shapes[n], pods=pods[n][: left[n]]) for n in numbers)
     if others and order.launches:
         _settle(order, found)
-    purchase = made.buy(others, order.offered_types, limits)
+    buy = made.buy_briefly if order.is_brief else made.buy
+    purchase = buy(others, order.offered_types, limits)
     _take(found, purchase, others)
     if found.loads:
         more = ((_renumbered(load, numbers, len(plan.shapes)), times) for load, times in purchase.loads)

@@ -67,15 +67,19 @@ _MOST_SETS = 3_000
 
 class Effort(NamedTuple):
     """What goes into one purchase: `rounds` of prices; `serves`: under limits also a search for what serves most pods;
-    `compares`: rivals beside what prices and full nodes give."""
+    `compares`: rivals beside what prices and full nodes give, and the cheapest nodes for the pods that limits leave."""
 
     rounds: int = MOST_ROUNDS
     serves: bool = True
     compares: bool = True
 
 
-USUAL, QUICK = Effort(), Effort(4, serves=False, compares=False)
-"""Where pods get nodes, and where it is only asked which ones would."""
+_FEW_ROUNDS = 4
+USUAL = Effort()
+BRIEF = Effort(_FEW_ROUNDS, compares=False)
+"""Where it is asked what the pods of one attempt among several would get."""
+QUICK = Effort(_FEW_ROUNDS, serves=False, compares=False)
+"""Where it is only asked which pods would get nodes."""
 
 BuyInTier = Callable[[Filler, Sequence[OfferedType], Sequence[int], Ledger], Purchase]
 """Nodes for pods among offered types of one weight; leaves the ledger as it is."""
@@ -156,7 +160,7 @@ def _serving(
     ledger: Ledger,
     effort: Effort,
 ) -> Iterator[Purchase]:
-    """Nodes for as many of the pods as limits allow, tier by tier; and the cheapest found for the same pods."""
+    """Nodes for as many of the pods as limits allow, tier by tier; with rivals also the cheapest for the same pods."""
     cheapest = partial(_buy_in_tier, effort=effort)
     open_to = [each for each in offered_types if ledger.room_for(each) is None]
     numbers = np.arange(len(pods))
@@ -170,6 +174,8 @@ def _serving(
 
     found = _by_tier(fillers, offered_types, pods, ledger, buy)
     yield found
+    if not effort.compares:
+        return
     same = _by_tier(fillers, offered_types, list(map(operator.sub, pods, found.left)), ledger, cheapest)
     if not any(same.left):
         same.left = found.left

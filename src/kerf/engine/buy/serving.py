@@ -11,6 +11,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from kerf.engine.buy.columngeneration import MOST_ROUNDS
 from kerf.engine.buy.dominance import undominated
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.fullnodes import MARGIN, Fill, FillRule, cheapest_per_value, full_nodes, fullest
@@ -76,12 +77,12 @@ def served(
     """Nodes among types of one weight for as many of the pods as limits allow; the ledger stays as it is.
 
     `later` is by shape 1 where pods of others come first whatever their priority, else 0. Cost: some ways to fill nodes
-    (`_MOST_WORK`), and once that of prices.
+    (`_MOST_WORK`, less where prices have few `rounds`), and once that of prices.
     """
     useful = undominated(filler, tier, left)
     if not useful:
         return Purchase(left=list(left))
-    return _Serving(filler, useful, left, ledger, later).best(rounds)
+    return _Serving(filler, useful, left, ledger, later, rounds).best()
 
 
 class _Serving:
@@ -94,7 +95,9 @@ class _Serving:
         left: Sequence[int],
         ledger: Ledger,
         later: Sequence[int],
+        rounds: int,
     ) -> None:
+        self._rounds, self._most_work = rounds, _MOST_WORK * min(rounds, MOST_ROUNDS) // MOST_ROUNDS
         self._filler, self._useful, self._left, self._ledger, self._later = filler, useful, left, ledger, later
         firsts = [(-later[number], *_level(shape)) for number, shape in enumerate(filler.shapes)]
         order = {level: at for at, level in enumerate(sorted(set(firsts), reverse=True))}
@@ -107,7 +110,7 @@ class _Serving:
         self._turns: dict[tuple[int, int], Amounts] = {}
         """By order and row."""
 
-    def best(self, rounds: int) -> Purchase:
+    def best(self) -> Purchase:
         """The purchase that serves most, and of those the cheapest."""
         best, binding = None, int(self._turn[np.flatnonzero(self._left)].min())
         for _ in range(_MOST_STEPS):
@@ -120,7 +123,7 @@ class _Serving:
         assert best is not None
         if self._binding(best) is None:
             return best
-        return min([best, self._by_prices(binding, rounds)], key=self._rank)
+        return min([best, self._by_prices(binding)], key=self._rank)
 
     def _rank(self, purchase: Purchase) -> tuple[Unserved, tuple[int, int, int]]:
         return unserved(self._filler.shapes, purchase.left, self._later), purchase.rank
@@ -138,13 +141,13 @@ class _Serving:
     def _full(self, binding: int) -> list[Purchase]:
         """Full nodes, in each order that serves the levels in turn; the largest first; of one type alone.
 
-        The first orders are those that mostly serve most; after them as many more as `_MOST_WORK` allows.
+        The first orders are those that mostly serve most; after them as many more as the work allows.
         """
         values = np.where(self._can, self._weights(binding), 0)
         asked, found = values.tolist(), list[Purchase]()
 
         def tried(types: Sequence[OfferedType], rule: FillRule) -> None:
-            if self._work >= _MOST_WORK and len(found) >= _FEWEST_TRIES:
+            if self._work >= self._most_work and len(found) >= _FEWEST_TRIES:
                 return
             made = full_nodes(self._filler, types, asked, self._left, self._ledger, rule)
             self._work += (len(made.loads) + 1) * (len(types) * len(asked) // _ENTRIES)
@@ -158,7 +161,7 @@ class _Serving:
         least = max(int(values @ (np.array(self._left) - purchase.left)) for purchase in found)
         used = {id(load.offered): load.offered for purchase in found for load, _ in purchase.loads}
         for only in used.values():
-            if self._work < _MOST_WORK and self._most_value(only, values) >= least:
+            if self._work < self._most_work and self._most_value(only, values) >= least:
                 for fill in fills:
                     tried([only], FillRule(cheapest_per_value, fill))
         return found
@@ -228,13 +231,13 @@ class _Serving:
                 found[number] = sum(each.memory_mib for each in after[1]) / whole if after is not None else 0.0
         return found
 
-    def _by_prices(self, binding: int, rounds: int) -> Purchase:
+    def _by_prices(self, binding: int) -> Purchase:
         """Nodes that prices choose, and full nodes in what limits leave."""
         highest = max(max(each.price_micro for each in offered.offerings) for offered in self._useful)
         weights = self._weights(binding)
         cost = float(highest) * _NEVER ** np.sign(weights // _STEP).astype(np.float64)
         cost[weights > _STEP] *= _NEVER
-        purchase = most_served(self._filler, self._useful, self._left, self._ledger, cost, most_rounds=rounds)
+        purchase = most_served(self._filler, self._useful, self._left, self._ledger, cost, most_rounds=self._rounds)
         spent = self._ledger.copy()
         for load, times in purchase.loads:
             spent.charge(load.offered.pool.name, load.charge, times)

@@ -54,13 +54,14 @@ def _smallest_limits(pool: NodePool, situation: Situation) -> tuple[dict[str, in
     for name in sorted(rising):
         used, step = situation.before.used(pool.name).get(name, 0), _step(pool, name, situation)
         # In steps above what is used: the limits between two of them allow the same nodes.
-        low, high = max(0, -((used - limits[name] - 1) // step)), (rising[name] - used) // step
+        at_least = max(limits[name] + 1 - used, _asked(name, situation) if least == 0 else 0)
+        low, high = max(0, -(-at_least // step)), (rising[name] - used) // step
         middle = high - 1  # Mostly what they use without limits is the least, and then one purchase shows it.
         while low < high and situation.tries.take(len(situation.supply.available)):
             tried = limits.replaced({**rising, name: used + middle * step})
             left, needed = _bought_with(pool, tried, situation, situation.evidence.buy_quickly)
             if left > least:
-                left, needed = _bought_with(pool, tried, situation)
+                left, needed = _bought_with(pool, tried, situation, situation.evidence.buy_briefly)
             if left <= least:
                 high = min(middle, max(low, (needed.get(name, 0) - used) // step))
             else:
@@ -76,6 +77,13 @@ def _step(pool: NodePool, name: str, situation: Situation) -> int:
         return 1
     offered = (each for each in situation.supply.available if each.pool.name == pool.name)
     return max(1, math.gcd(*(each.capacity.get(name, 0) for each in offered)))
+
+
+def _asked(name: str, situation: Situation) -> int:
+    """What the pods ask in sum, which nodes of the only pool must have for all of them; 0 where there are several."""
+    if len(situation.snapshot.node_pools) > 1:
+        return 0
+    return sum(shape.spec.requests.get(name, 0) * len(shape) for shape in situation.shapes)
 
 
 def _bought_with(

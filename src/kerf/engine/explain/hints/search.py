@@ -9,14 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
+from kerf.engine.buy.filling import Purchase
 from kerf.engine.buy.limits import Ledger
-from kerf.engine.decision import Evidence
+from kerf.engine.decision import Buy, Evidence
 from kerf.engine.explain.causes import counted_launches, lost_text
 from kerf.engine.explain.hints import advise
 from kerf.engine.explain.hints.further import further
 from kerf.engine.explain.hints.groups import is_of_limits, limits_of
 from kerf.engine.explain.hints.limits import is_searched
-from kerf.engine.explain.hints.situation import Advice, Change, Situation, with_pool
+from kerf.engine.explain.hints.situation import MOST_WORLDS, Advice, Change, Situation, with_pool
 from kerf.engine.explain.misses import misses
 from kerf.engine.pacing import launches_left
 from kerf.engine.place.fit import fit
@@ -149,7 +150,10 @@ def _tried(held: _Tried, advice: Advice) -> _Tried | None:
     after, buy = before.copy(), evidence.buy if world is evidence.world else evidence.buy_in(world)
     launches: Counter[str] = Counter()
     if is_searched(situation):
-        purchase = buy(shapes, world.supply.available, after)
+        if waiting is held.shape.pods:
+            purchase, after = _bought(situation, world, buy, before)
+        else:
+            purchase = buy(shapes, world.supply.available, after)
         left = purchase.left
         for load, times in purchase.loads:
             launches[load.offered.pool.name] += times
@@ -168,6 +172,18 @@ def _tried(held: _Tried, advice: Advice) -> _Tried | None:
         _pace(launches, world),
         lost,
     )
+
+
+def _bought(situation: Situation, world: World, buy: Buy, before: Ledger) -> tuple[Purchase, Ledger]:
+    """What is bought in the world for the pods as they are, and the limits then: once, whichever of them ask."""
+    for known, purchase, after in situation.bought:
+        if known is world:
+            return purchase, after
+    after = before.copy()
+    purchase = buy(situation.shapes, world.supply.available, after)
+    situation.bought.append((world, purchase, after))
+    del situation.bought[:-MOST_WORLDS]
+    return purchase, after
 
 
 def _lost(shapes: Sequence[Shape], left: Sequence[int], at: int, before: Sequence[int]) -> tuple[str, ...]:

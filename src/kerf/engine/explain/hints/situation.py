@@ -3,6 +3,7 @@
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 
+from kerf.engine.buy.filling import Purchase
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.decision import Buy, Evidence
 from kerf.engine.explain.hints.tries import Tries
@@ -21,7 +22,8 @@ from kerf.model.snapshot import ClusterSnapshot
 Change = Mapping[str, object]
 """A JSON merge patch."""
 
-_MOST_WORLDS = 8
+MOST_WORLDS = 8
+"""How many changed worlds are kept, each with what it sells."""
 _TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "Pod": (),
     "CronJob": ("jobTemplate", "spec", "template", "spec"),
@@ -81,13 +83,15 @@ class Situation:
     """The evidence of a refusal, how often hints on it may be tried, and those that hold for all of its pods.
 
     `on_limits` has them by pool and resource. `worlds` are the last with a changed pool: the world before, the pool,
-    and the world with it. `first_left` is how many pods each shape had left before any change; None before the first.
+    and the world with it. `bought` has by world what is bought there for the pods as they are, and the limits then.
+    `first_left` is how many pods each shape had left before any change; None before the first.
     """
 
     evidence: Evidence
     tries: Tries = field(default_factory=Tries)
     on_limits: dict[tuple[str, str], Advice] = field(default_factory=dict)
     worlds: list[tuple[World, NodePool, World]] = field(default_factory=list)
+    bought: list[tuple[World, Purchase, Ledger]] = field(default_factory=list)
     first_left: tuple[int, ...] | None = None
 
     @property
@@ -138,7 +142,7 @@ def with_pool(pool: NodePool, situation: Situation) -> World:
         if before is base and changed == pool:
             return after
     situation.worlds.append((base, pool, base.with_pools((pool,))))
-    del situation.worlds[:-_MOST_WORLDS]
+    del situation.worlds[:-MOST_WORLDS]
     return situation.worlds[-1][2]
 
 
