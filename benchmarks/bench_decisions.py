@@ -173,9 +173,9 @@ def refused_gpu(shapes: int = 400, nodes: int = 1_000) -> Figures:
     yield "refused_gpu_nodes_growth", growth(provision, lambda count: clusters.refused_gpu(count, shapes), nodes)
 
 
-def hints(shapes: int = 400, nodes: int = 1_000, equal: int = 2_000, lonely: int = 20) -> Figures:
+def hints(shapes: int = 400, nodes: int = 1_000, equal: int = 2_000, lonely: int = 20, fleets: int = 8) -> Figures:
     """Plans whose words try many changes: for pods that go by others and are refused, for a limit that allows half of
-    equal pods, and for groups that another pod keeps off, on the AWS catalogue."""
+    equal pods, and for groups that another pod keeps off, on the AWS catalogue; means of `fleets` with few pods."""
     yield f"refused_spread_{shapes}_s", seconds(provision, clusters.refused_spread(nodes, shapes))
     yield f"refused_apart_{shapes}_s", seconds(provision, clusters.refused_apart(nodes, shapes))
     yield f"refused_alone_{shapes}_s", seconds(provision, clusters.refused_alone(nodes, shapes))
@@ -183,6 +183,23 @@ def hints(shapes: int = 400, nodes: int = 1_000, equal: int = 2_000, lonely: int
     yield "half_limited_growth", growth(provision, clusters.half_limited, equal // 2)
     yield f"kept_off_{lonely}_catalogue_words_s", words_s(clusters.kept_off(lonely))
     yield f"keeping_off_{lonely}_catalogue_words_s", words_s(clusters.keeping_off(lonely), Tries.for_all())
+    yield from few_limited(fleets)
+
+
+def few_limited(fleets: int) -> Figures:
+    """Plans and their words for few pods that go by others, of which a limit allows half, on the AWS catalogue."""
+    decisions_s = explained_s = 0.0
+    refused = 0
+    for seed in range(fleets):
+        start = time.process_time()
+        made = decided(clusters.few_limited(seed))
+        middle = time.process_time()
+        explain(made, Tries.for_all())
+        decisions_s, explained_s = decisions_s + middle - start, explained_s + time.process_time() - middle
+        refused += sum(len(each.pods) for each in made.refusals)
+    yield "few_limited_loops", decisions_s / fleets / loop_s()
+    yield "few_limited_words_loops", explained_s / fleets / loop_s()
+    yield "few_limited_refused", refused / fleets
 
 
 def spread(nodes: int = 5_000, pods: int = 10_000, shapes: int = 200) -> Figures:

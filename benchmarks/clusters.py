@@ -4,6 +4,7 @@ The decisions under test find little or nothing to do. They look at everything t
 cluster is what a pass meets every ten seconds.
 """
 
+import random
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -291,6 +292,27 @@ def half_limited(pods: int) -> ClusterSnapshot:
     """Equal pods, one on each node, of which the limit of the pool allows half."""
     held = [a_pod(f"pod-{number:05}", cpu=3, memory="1Gi") for number in range(pods)]
     return a_snapshot(pools=[a_pool(types=(_TYPE,), limits={"cpu": 2 * pods})], pods=held)
+
+
+def few_limited(seed: int) -> ClusterSnapshot:
+    """Forty pods of six workloads that are spread, or keep off or near others, where a limit allows half of them."""
+    draw, workloads = random.Random(seed), range(6)
+    apps = [f"app-{number}" for number in workloads]
+    asked: list[dict[str, Any]] = []
+    for app in apps:
+        found: dict[str, Any] = {"cpu": f"{draw.randrange(200, 6_000, 100)}m", "memory": f"{draw.randrange(1, 12)}Gi"}
+        if draw.random() < 0.5:
+            alike = Requirements.of_labels({"app": app})
+            found["spread"] = (TopologySpreadConstraint(draw.choice((ZONE, HOSTNAME)), 1, alike),)
+        for kind, odds in (("pod_anti_affinity", 0.4), ("pod_affinity", 0.2)):
+            if draw.random() < odds:
+                key = draw.choice((ZONE, HOSTNAME)) if kind == "pod_anti_affinity" else ZONE
+                others = Requirements.of_labels({"app": draw.choice(apps)})
+                found[kind] = PodAffinity((PodAffinityTerm(key, others),))
+        asked.append(found)
+    pods = [a_pod(f"pod-{n:02}", labels={"app": apps[n % 6]}, **asked[n % 6]) for n in range(40)]
+    cpu_milli = sum(pod.spec.requests[CPU] for pod in pods)
+    return a_snapshot(pools=[a_pool(limits={"cpu": f"{cpu_milli // 2}m"})], pods=pods)
 
 
 def kept_off(count: int) -> ClusterSnapshot:

@@ -33,7 +33,7 @@ from kerf.engine.placing import join
 from kerf.engine.relaxing import Relaxing
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import Cause, Name
-from kerf.model.constraints import HOSTNAME, Taint
+from kerf.model.constraints import HOSTNAME, Requirement, Requirements, Taint
 from kerf.model.groups import may_name_groups
 from kerf.model.nodeclaim import FOLLOW
 from kerf.model.plan import Launch
@@ -101,14 +101,18 @@ class _Attempt:
         held = zip(self.shapes, self.left, strict=True)
         left = (pod for shape, number in held if number for pod in shape.pods[len(shape) - number :])
         kept = (pod for each in self.kept if each.cause is not None for pod in each.pods)
-        wrong = (pod for each in (self.proof.wrong.values() if self.proof else ()) for pod in each.pods)
+        wrong = (pod for each in self.wrong.values() for pod in each.pods)
         return {pod.key: pod for pods in (left, kept, wrong) for pod in pods}
+
+    @property
+    def wrong(self) -> Mapping[str, Unassigned]:
+        """The pods that cannot be bound where they are planned, by key."""
+        return self.proof.wrong if self.proof is not None else {}
 
     @property
     def joined(self) -> tuple[Destined, ...]:
         """The pods that go to nodes which are there."""
-        wrong = self.proof.wrong if self.proof is not None else {}
-        return tuple(each for each in self.plan.joined if each.pod.key not in wrong)
+        return tuple(each for each in self.plan.joined if each.pod.key not in self.wrong)
 
     @property
     def rank(self) -> tuple[list[tuple[int, int]], int]:
@@ -301,12 +305,34 @@ def _bought(order: _Order, plan: Assigned | None = None) -> _Attempt:
         found = _attempt(brief, known, _plan(order, known))
         _proven(order, found, wrong.values())
         best = min(best, found, key=_RANK)
+    if first.wrong and first.plan.domains and best.unserved:
+        found = _attempt(brief, first.known, _beside_them(order, first.plan))
+        _proven(order, found, ())
+        best = min(best, found, key=_RANK)
     if best is not first:
         found = _attempt(order, best.known, best.plan)
         _proven(order, found, best.left_out)
-        best = min(best, found, key=_RANK)
+        best = min(found, best, key=_RANK)
     best = _evenly_limited(order, first, best)
     return _in_rounds(_without_wrong(_finished(order, _put_together(order, best))))
+
+
+def _beside_them(order: _Order, plan: Assigned) -> Assigned:
+    """The same with other pods in the domains that those have which go by others, save pods that can only be elsewhere.
+
+    What is bought for them then opens no domain that stays empty, which would keep pods off that are to be spread.
+    """
+    holding = order.made.world.holding
+    rows = holding.rows(order.offered_types)
+    wanted = Requirements(Requirement.of(key, "In", sorted(values)) for key, values in plan.domains.items())
+    shapes = list(plan.shapes)
+    for number, shape in enumerate(shapes):
+        spec = shape.spec
+        affinity = tuple(term.intersect(wanted) for term in spec.affinity) if spec.affinity else (wanted,)
+        found = replace(shape, asked=replace(spec, affinity=affinity))
+        if number not in plan.origins and holding.alone(found, holding.kind(found), rows)[rows].any():
+            shapes[number] = found
+    return replace(plan, shapes=tuple(shapes))
 
 
 def _evenly_limited(order: _Order, all_of: _Attempt, found: _Attempt) -> _Attempt:
@@ -342,7 +368,7 @@ def _evenly_limited(order: _Order, all_of: _Attempt, found: _Attempt) -> _Attemp
     if best is None or importance(best.unserved.values()) > found.rank[0]:
         return found
     whole = _attempt_for(order, all_of, {pod.key for pod in pods[few:]})
-    return min(best, whole, key=_RANK)
+    return min(whole, best, key=_RANK)
 
 
 def _is_spread(order: _Order, number: int) -> bool:
@@ -483,7 +509,7 @@ def _in_rounds(found: _Attempt) -> _Attempt:
 
 def _without_wrong(found: _Attempt) -> _Attempt:
     """The same without pods that cannot be bound where they are planned, and nodes that had no other."""
-    wrong = found.proof.wrong if found.proof is not None else {}
+    wrong = found.wrong
     if not wrong:
         return found
     kept = [(at, pods) for at, node in enumerate(found.bought) if (pods := _others(node.pods, wrong))]

@@ -1,6 +1,7 @@
 """Nodes for pods that go by other pods: one rule of domains and of company a test."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -374,3 +375,28 @@ def test_a_limit_of_one_pool_is_none_of_pods_of_another(names: tuple[str, str]) 
     }
     assert {"limited": ["za", "zc"], "free": ["za", "zb", "zc", "zc"]} == zones
     assert 2 == len(plan.unplaced)
+
+
+@both_strategies
+@pytest.mark.parametrize("large_zone", ZONES)
+def test_nodes_for_other_pods_open_no_domain_that_stays_empty(strategy: str, large_zone: str) -> None:
+    """Only one zone sells the type of the spread pods; the small nodes cost the same there as elsewhere."""
+    large = an_instance_type("large", cpu=16, price="0.8", zones=(large_zone,))
+    spread_pods = webs(3, cpu=12, **spread())
+
+    plan = made([*spread_pods, *some(3, "other", cpu=3)], strategy, types=[SMALL, large])
+
+    assert [] == refused(plan)
+    assert {large_zone: 6} == by_zone(plan)
+
+
+def test_pods_that_can_only_run_elsewhere_open_their_domain_all_the_same() -> None:
+    """A node selector holds: then one spread pod gets its node, and the others are refused for the empty domain."""
+    large = an_instance_type("large", cpu=16, price="0.8", zones=("za",))
+    elsewhere = Requirements.of_labels({ZONE: "zb"})
+    others = [replace(pod, spec=replace(pod.spec, node_selector=elsewhere)) for pod in some(2, "other", cpu=3)]
+
+    plan = made([*webs(3, cpu=12, **spread()), *others], types=[SMALL, large])
+
+    assert {"za": 1, "zb": 2} == by_zone(plan)
+    assert 2 == len(refused(plan))

@@ -20,7 +20,13 @@ from kerf.sharing.hami.fit import (
     WRONG_ID,
     WRONG_TYPE,
 )
-from kerf.sharing.hami.refusals import ForeignScheduler, RequestDropped, WebhookRefuses, WeightsUnreadable
+from kerf.sharing.hami.refusals import (
+    CountOverflows,
+    ForeignScheduler,
+    RequestDropped,
+    WebhookRefuses,
+    WeightsUnreadable,
+)
 from kerf.sharing.hami.shortage import (
     CardRule,
     CardsNotNamed,
@@ -181,6 +187,11 @@ SENTENCES: list[tuple[Cause, str]] = [
         "bits, so HAMi drops the whole request and the pod would run without any limit on its GPU memory",
     ),
     (
+        CountOverflows(Name("main"), GPU, 2**31),
+        "container main: HAMi counts nvidia.com/gpu in 31 bits, where 2147483648 becomes another number; kubelet "
+        "counts all of it, so no node admits the pod",
+    ),
+    (
         ForeignScheduler(Name("")),
         "asks for GPUs of HAMi, but its schedulerName is default-scheduler, not hami-scheduler: HAMi's webhook did not "
         "take it over (it was not running, or the pod or its namespace has the label hami.io/webhook=ignore)",
@@ -272,6 +283,7 @@ SENTENCES: list[tuple[Cause, str]] = [
 HINTS: list[tuple[Cause, str]] = [
     (RequestDropped(Name("main"), GPUMEM, 4 * 2**30, 1, 4096), "write nvidia.com/gpumem: 4096"),
     (RequestDropped(Name("main"), GPUMEM, -1, 1, None), ""),
+    (CountOverflows(Name("main"), GPU, 2**31), "ask for as many nvidia.com/gpu as one node has"),
     (ForeignScheduler(Name("volcano")), "set schedulerName: hami-scheduler, or leave it out"),
     (
         ForeignScheduler(Name("default-scheduler")),

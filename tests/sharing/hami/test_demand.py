@@ -24,7 +24,13 @@ from kerf.sharing.hami.fit import (
     WRONG_TYPE,
 )
 from kerf.sharing.hami.options import HamiOptions
-from kerf.sharing.hami.refusals import ForeignScheduler, RequestDropped, WebhookRefuses, WeightsUnreadable
+from kerf.sharing.hami.refusals import (
+    CountOverflows,
+    ForeignScheduler,
+    RequestDropped,
+    WebhookRefuses,
+    WeightsUnreadable,
+)
 from kerf.sharing.hami.shortage import (
     CardRule,
     CardsNotNamed,
@@ -56,7 +62,6 @@ DEFAULTS = [
     (pod(gpus=1, mib=1000, percent=100), SliceRequest(1, 1000, 100, 100)),
     (pod(gpus=1, mib=0), SliceRequest(1)),
     (pod(gpus=1, mib=800, percent=30), SliceRequest(1, 800, 30)),
-    (pod(gpus=4_294_967_297, mib=1), SliceRequest(1, 1)),
     (pod(gpus=0), None),
     (pod(priority=1), None),
     (pod(), None),
@@ -110,6 +115,14 @@ def test_memory_that_no_number_of_mib_states_has_no_change() -> None:
     assert isinstance(refused, Refused)
     assert RequestDropped(Name("main"), Name("nvidia.com/gpumem"), 2**51, unit_mib=1, meant=None) == refused.cause
     assert refused.change is None
+
+
+@pytest.mark.parametrize("count", [2**31, 2**32, 2**32 + 1, 2**63 - 1])
+def test_more_cards_than_31_bits_count_are_refused(count: int) -> None:
+    """HAMi keeps the low 32 bits, which is none or one card; kubelet admits such a pod nowhere: nothing is bought."""
+    refused = Hami().demand(pod(gpus=count, mib=1000))
+
+    assert refused == Refused(Stage.INVALID, CountOverflows(Name("main"), Name("nvidia.com/gpu"), count))
 
 
 def test_the_change_for_memory_in_bytes_states_it_in_mib() -> None:

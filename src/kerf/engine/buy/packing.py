@@ -145,7 +145,7 @@ def _search(
         purchase = best(*_serving(fillers, offered_types, pods, ledger, effort))
     # Counted tier by tier, a limit may have gone to pods that had another place.
     purchase = min([purchase, *rivals], key=lambda each: unserved(shapes, each.left))
-    if not is_compared and (is_rivalled or is_limit):
+    if effort.compares and not is_compared and (is_rivalled or is_limit):
         notes.append(NotCompared(sum(pods), len(offered_types), serves=is_limit))
     if sum(purchase.left) < sum(cheapest.left):
         notes.append(ServedMost(sum(purchase.left), sum(cheapest.left) - sum(purchase.left)))
@@ -304,7 +304,7 @@ def _buy_in_tier(
     settled.append(_settled(filler, useful, min([best, *tries], key=_preference)))
     found = min(settled, key=_preference)
     found.notes = (*_notes(filler, left, chosen, effort.rounds), *_far(found, chosen))
-    if is_far and not is_compared:
+    if is_far and effort.compares and not is_compared:
         found.notes = (*found.notes, NotCompared(sum(left), len(useful)))
     return found
 

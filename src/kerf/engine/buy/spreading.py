@@ -77,7 +77,8 @@ class Assigned:
 
     `origins` are, by number, the numbers that the shapes had and their places. `are_bound` says that some go by others,
     `are_blocked` that others keep some from all their cells, and `is_reseated` that fewer are than in queue order.
-    `joined` are the pods that nodes which are there take once others have come, in that order.
+    `joined` are the pods that nodes which are there take once others have come, in that order. `domains` are by key of
+    the cells the values of those that have pods.
     """
 
     shapes: tuple[Shape, ...]
@@ -88,6 +89,7 @@ class Assigned:
     are_blocked: bool = False
     is_reseated: bool = False
     joined: tuple[Destined, ...] = ()
+    domains: Mapping[str, frozenset[str]] = field(default_factory=dict)
     looks: int = 0
     """What finding the cells cost: pods, how often a cell was asked whether it takes one, and cells of each round."""
 
@@ -323,6 +325,7 @@ class _Assignment:
         self, giving: _Giving, used: frozenset[int], precedence: Precedence, same: "_Assignment | None" = None
     ) -> None:
         before, held, options, known = giving.concerns, giving.held, giving.options, giving.known
+        self._cells = held.held
         self._before, self._shapes, self._options = before, before.shapes, options.fresh()
         self._crowdings, self._kept_off = before.manners.crowdings, options.kept
         self._known: dict[int, tuple[int, _Asked]] = {}
@@ -515,7 +518,18 @@ class _Assignment:
             are_bound=True,
             are_blocked=any(each.cause is not None for each in found),
             joined=tuple(self.joined),
+            domains=self._domains,
         )
+
+    @property
+    def _domains(self) -> dict[str, frozenset[str]]:
+        first, keys = len(self._before.ledger.domains.sites), self._before.keys
+        places = [self._cells[site - first].place for site in self.used]
+        columns = {key: {place[at] for place in places} for at, key in enumerate(keys)}
+        # A label that some of them lack says nothing.
+        return {
+            key: frozenset(filter(None, values)) for key, values in columns.items() if values and None not in values
+        }
 
     def _companies(self, numbers: Mapping[int, Sequence[int]], turns: Mapping[int, int]) -> tuple[Colocated, ...]:
         """Pods that must share nodes, in queue order of the first that ask for it; `turns` say who comes first."""

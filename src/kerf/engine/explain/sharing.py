@@ -16,7 +16,13 @@ from kerf.sharing.hami import fit as hami
 from kerf.sharing.hami.admission import IGNORE_LABEL
 from kerf.sharing.hami.family import NoProfileAllowed
 from kerf.sharing.hami.mig import HAMI_MODE
-from kerf.sharing.hami.refusals import ForeignScheduler, RequestDropped, WebhookRefuses, WeightsUnreadable
+from kerf.sharing.hami.refusals import (
+    CountOverflows,
+    ForeignScheduler,
+    RequestDropped,
+    WebhookRefuses,
+    WeightsUnreadable,
+)
 from kerf.sharing.hami.shortage import (
     CardRule,
     CardsNotNamed,
@@ -196,6 +202,19 @@ def _(cause: RequestDropped) -> str:
 @hint.register
 def _(cause: RequestDropped) -> str:
     return "" if cause.meant is None else f"write {cause.resource}: {cause.meant}"
+
+
+@reason.register
+def _(cause: CountOverflows) -> str:
+    return (
+        f"container {cause.container}: HAMi counts {cause.resource} in 31 bits, where {cause.amount} becomes another "
+        "number; kubelet counts all of it, so no node admits the pod"
+    )
+
+
+@hint.register
+def _(cause: CountOverflows) -> str:
+    return f"ask for as many {cause.resource} as one node has"
 
 
 @reason.register

@@ -124,6 +124,11 @@ def is_dropped(asks: Resources, config: HamiConfig) -> bool:
     return _int32(asks.get(config.count, 0)) > 0 and not 0 <= memory * config.memory_factor <= _INT32
 
 
+def overflows(asks: Resources, config: HamiConfig) -> bool:
+    """Whether the container asks for more cards than HAMi can count."""
+    return asks.get(config.count, 0) > _INT32
+
+
 def resolve(asks: Resources, config: HamiConfig) -> SliceRequest | None:
     """What HAMi's scheduler makes of `asked`; None when it sees no request in it."""
     count = _int32(asks.get(config.count, 0))

@@ -27,6 +27,7 @@ from kerf.sharing.hami.admission import (
     asked,
     is_dropped,
     limits_of,
+    overflows,
     requests_of,
 )
 from kerf.sharing.hami.config import CHART_DEFAULTS, HamiConfig, find_config
@@ -35,7 +36,13 @@ from kerf.sharing.hami.mig import HAMI_MODE, allowed_profiles
 from kerf.sharing.hami.occupancy import booked, record_of, recorded_use, with_occupants
 from kerf.sharing.hami.options import MIG_MODE, HamiOptions, WeightsError, read_options
 from kerf.sharing.hami.records import NODE, is_registered, node_devices, node_pair_scores
-from kerf.sharing.hami.refusals import WebhookRefuses, WeightsUnreadable, dropped_request, foreign_scheduler
+from kerf.sharing.hami.refusals import (
+    WebhookRefuses,
+    WeightsUnreadable,
+    dropped_request,
+    foreign_scheduler,
+    overflowing_count,
+)
 from kerf.sharing.hami.shortage import unfit
 from kerf.sharing.installed import runs_on
 from kerf.sharing.nvidia.device_plugin import states_configuration
@@ -148,6 +155,9 @@ class Hami:
         admitted = self._admitted(pod)
         if isinstance(admitted, Refused):
             return admitted
+        beyond = next((c for c in admitted.containers if overflows(asked(c, self.config), self.config)), None)
+        if beyond is not None:
+            return overflowing_count(beyond, self.config)
         dropped = next((c for c in admitted.containers if is_dropped(asked(c, self.config), self.config)), None)
         if dropped is not None:
             return dropped_request(dropped, self.config, is_init=dropped in admitted.init)

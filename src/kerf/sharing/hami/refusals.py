@@ -45,6 +45,18 @@ class RequestDropped(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class CountOverflows(Cause):
+    """The container asks for more cards than 31 bits count, of which HAMi keeps the low 32 bits: another number.
+
+    kubelet counts all of them, so it admits the pod on no node.
+    """
+
+    container: Name
+    resource: Name
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
 class ForeignScheduler(Cause):
     """The pod asks for GPUs of HAMi, and another scheduler will place it, which knows nothing of slices."""
 
@@ -62,6 +74,12 @@ def dropped_request(container: Container, config: HamiConfig, *, is_init: bool) 
     resources = {"limits": {name: meant}, "requests": {name: meant}}
     part = "initContainers" if is_init else "containers"
     return Refused(Stage.INVALID, cause, {"spec": {part: [{"name": container.name, "resources": resources}]}})
+
+
+def overflowing_count(container: Container, config: HamiConfig) -> Refused:
+    """The refusal of a container's number of cards."""
+    amount = asked(container, config)[config.count]
+    return Refused(Stage.INVALID, CountOverflows(Name(container.name), Name(config.count), amount))
 
 
 def foreign_scheduler(scheduler: str) -> Refused:

@@ -58,6 +58,7 @@ def on_dask(cells: Sequence[SweepCell], scheduler: str) -> Iterator[tuple[SweepC
     """
     try:
         import distributed
+        from distributed.comm.addressing import get_address_host_port
         from distributed.comm.registry import backends
         from distributed.scheduler import KilledWorker
     except ImportError as error:
@@ -72,6 +73,8 @@ def on_dask(cells: Sequence[SweepCell], scheduler: str) -> Iterator[tuple[SweepC
     connect: Any = distributed.Client
     completed: Any = distributed.as_completed
     try:
+        if scheme in ("tcp", "tls") or not is_stated:
+            get_address_host_port(scheduler)
         client: Any = connect(scheduler, timeout="10s", set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise InputError(f"--scheduler {scheduler}: expected a Dask scheduler that answers, got: {error}") from error
