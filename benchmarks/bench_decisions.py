@@ -160,15 +160,15 @@ def catalogue(size: int = 80, cards: int = 400, related: int = 60, shapes: int =
 
 def refused(shapes: int = 400, nodes: int = 1_000) -> Figures:
     """A plan for pods that nothing can hold, each of another shape."""
-    yield f"refused_{shapes}_s", seconds(provision, clusters.refused(nodes, shapes))
-    yield f"refused_labels_{shapes}_s", seconds(provision, clusters.refused_labels(nodes, shapes))
+    yield f"refused_{shapes}_loops", seconds(provision, clusters.refused(nodes, shapes)) / loop_s()
+    yield f"refused_labels_{shapes}_loops", seconds(provision, clusters.refused_labels(nodes, shapes)) / loop_s()
     yield "refused_growth", growth(provision, lambda count: clusters.refused(nodes, count), shapes)
     yield "refused_nodes_growth", growth(provision, lambda count: clusters.refused(count, shapes), nodes)
 
 
 def refused_gpu(shapes: int = 400, nodes: int = 1_000) -> Figures:
     """A plan for pods whose cards nothing can give, each of another shape."""
-    yield f"refused_gpu_{shapes}_s", seconds(provision, clusters.refused_gpu(nodes, shapes))
+    yield f"refused_gpu_{shapes}_loops", seconds(provision, clusters.refused_gpu(nodes, shapes)) / loop_s()
     yield "refused_gpu_growth", growth(provision, lambda count: clusters.refused_gpu(nodes, count), shapes)
     yield "refused_gpu_nodes_growth", growth(provision, lambda count: clusters.refused_gpu(count, shapes), nodes)
 
@@ -176,9 +176,9 @@ def refused_gpu(shapes: int = 400, nodes: int = 1_000) -> Figures:
 def hints(shapes: int = 400, nodes: int = 1_000, equal: int = 2_000, lonely: int = 20, fleets: int = 8) -> Figures:
     """Plans whose words try many changes: for pods that go by others and are refused, for a limit that allows half of
     equal pods, and for groups that another pod keeps off, on the AWS catalogue; means of `fleets` with few pods."""
-    yield f"refused_spread_{shapes}_s", seconds(provision, clusters.refused_spread(nodes, shapes))
-    yield f"refused_apart_{shapes}_s", seconds(provision, clusters.refused_apart(nodes, shapes))
-    yield f"refused_alone_{shapes}_s", seconds(provision, clusters.refused_alone(nodes, shapes))
+    yield f"refused_spread_{shapes}_loops", seconds(provision, clusters.refused_spread(nodes, shapes)) / loop_s()
+    yield f"refused_apart_{shapes}_loops", seconds(provision, clusters.refused_apart(nodes, shapes)) / loop_s()
+    yield f"refused_alone_{shapes}_loops", seconds(provision, clusters.refused_alone(nodes, shapes)) / loop_s()
     yield f"half_limited_{equal}_s", seconds(provision, clusters.half_limited(equal))
     yield "half_limited_growth", growth(provision, clusters.half_limited, equal // 2)
     yield f"kept_off_{lonely}_catalogue_words_s", words_s(clusters.kept_off(lonely))
@@ -302,7 +302,7 @@ def strangers(pods: int = 1_600, pairs: int = 2_000, types: int = 16) -> Figures
         ("couples", clusters.couples, pairs),
     )
     for name, made, count in sets:
-        yield f"{name}_{count}_s", seconds(planned, made(count))
+        yield f"{name}_{count}_loops", seconds(planned, made(count)) / loop_s()
         yield f"{name}_growth", growth(planned, made, count)
 
 
@@ -360,7 +360,8 @@ def bounds(shapes: int = 500, copies: int = 10) -> Figures:
         return proven(group(snapshot.pending), World(snapshot, aws_market()).supply.available)
 
     for name, sizes in (("", 20), ("sizes_", shapes)):
-        yield f"bounds_{shapes}_{name}catalogue_s", seconds(proved, clusters.slices(shapes, copies, sizes))
+        taken_s = seconds(proved, clusters.slices(shapes, copies, sizes))
+        yield f"bounds_{shapes}_{name}catalogue_loops", taken_s / loop_s()
 
 
 SETS: dict[str, Callable[..., Figures]] = {
