@@ -16,6 +16,8 @@ _Json = Mapping[str, Any]
 _MICRO, _NANO = 10**6, 10**9
 _CORES, _WHOLE = 100, 100
 _PLACES, _SLOTS, _WHOLE_CARDS = "places of shape ", "card slots", "whole cards"
+_MEMORY, _CARD_CORES = "card memory", "card cores"
+_OVER_HALF = "cards over half in memory", "cards over half in cores"
 
 
 @dataclass(frozen=True)
@@ -255,7 +257,8 @@ class _Check:
             return min(len(group), places(kind, group[0]))
         if name == _WHOLE_CARDS:
             return taken
-        return (kind.cards - taken) * kind.slots if name == _SLOTS else kind.amounts.get(name, 0)
+        of_a_card = {_SLOTS: kind.slots, _MEMORY: kind.card_mib, _CARD_CORES: _CORES, **dict.fromkeys(_OVER_HALF, 1)}
+        return (kind.cards - taken) * of_a_card[name] if name in of_a_card else kind.amounts.get(name, 0)
 
     def _asked(self, kind: TypeRow, number: int, name: str) -> int:
         if name.startswith(_PLACES):
@@ -263,8 +266,12 @@ class _Check:
         pod, several = self._groups[number][0], self._several(kind, number)
         if name == _WHOLE_CARDS:
             return several
-        if name == _SLOTS:
-            return 0 if several else pod.cards
+        memory_mib = pod.memory_mib(kind.card_mib)
+        of_a_card = {_SLOTS: 1, _MEMORY: memory_mib, _CARD_CORES: pod.cores}
+        # Of pods that take more than half of a card each card holds one.
+        of_a_card |= zip(_OVER_HALF, (int(2 * memory_mib > kind.card_mib), int(2 * pod.cores > _CORES)), strict=True)
+        if name in of_a_card:
+            return 0 if several else pod.cards * of_a_card[name]
         return pod.amounts.get(name, 0)
 
 

@@ -51,7 +51,11 @@ def rows(counts: list[int]) -> list[dict[str, str]]:
 
 def case(counts: list[int]) -> Case:
     """The plan for these pods as its JSON, and what it was made for, as the check reads it."""
-    found = rows(counts)
+    return case_of(rows(counts))
+
+
+def case_of(found: list[dict[str, str]]) -> Case:
+    """The same for lines of a trace."""
     snapshot = bench_openb.snapshot(bench_openb.pending(found))
     made = plan_object(plan(snapshot, bench_openb.market(CATALOGUE)), snapshot)
     return json.loads(json.dumps(made)), list(bench_openb.pod_rows(found)), bench_openb.type_rows(CATALOGUE)
@@ -137,6 +141,28 @@ def test_a_proof_that_is_wrong_is_refused(change: Callable[[dict[str, Any]], Non
 
     with pytest.raises(UnprovenError):
         proved(wrong, pods, types)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bound_of_more_shapes_than_cards_are_filled_by_is_proven(seed: int) -> None:
+    """Of so many sizes of slices only sums over cards are priced: their memory and cores, and what takes over half."""
+    draw = Random(seed)
+    found = [
+        {
+            "name": f"p{number}",
+            "cpu_milli": str(draw.randrange(100, 9_000, 10)),
+            "memory_mib": str(draw.randrange(100, 40_000)),
+            "num_gpu": "1",
+            "gpu_milli": str(draw.randrange(10, 1_001, 10)),
+        }
+        for number in range(200)
+    ]
+
+    made, pods, types = case_of(found)
+
+    priced = {name for each in made["lowerBound"]["prices"] for name in each["parts"]}
+    assert priced & {"card memory", "cards over half in memory"}
+    assert round(made["lowerBound"]["perHour"] * 10**6) <= proved(made, pods, types)
 
 
 def test_pods_that_are_not_in_the_input_are_refused() -> None:
