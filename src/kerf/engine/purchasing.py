@@ -321,16 +321,17 @@ def _beside_them(order: _Order, plan: Assigned) -> Assigned:
     """The same with other pods in the domains that those have which go by others, save pods that can only be elsewhere.
 
     What is bought for them then opens no domain that stays empty, which would keep pods off that are to be spread.
+    Cost: a look at all types for each of their shapes.
     """
     holding = order.made.world.holding
     rows = holding.rows(order.offered_types)
     wanted = Requirements(Requirement.of(key, "In", sorted(values)) for key, values in plan.domains.items())
     shapes = list(plan.shapes)
-    for number, shape in enumerate(shapes):
-        spec = shape.spec
+    for number in set(range(len(shapes))) - plan.origins.keys():
+        spec = shapes[number].spec
         affinity = tuple(term.intersect(wanted) for term in spec.affinity) if spec.affinity else (wanted,)
-        found = replace(shape, asked=replace(spec, affinity=affinity))
-        if number not in plan.origins and holding.alone(found, holding.kind(found), rows)[rows].any():
+        found = replace(shapes[number], asked=replace(spec, affinity=affinity))
+        if holding.alone(found, holding.kind(found), rows)[rows].any():
             shapes[number] = found
     return replace(plan, shapes=tuple(shapes))
 

@@ -388,6 +388,7 @@ def test_nodes_for_other_pods_open_no_domain_that_stays_empty(strategy: str, lar
 
     assert [] == refused(plan)
     assert {large_zone: 6} == by_zone(plan)
+    assert all({large_zone} == launch.requirements[ZONE].values for launch in plan.launches)
 
 
 def test_pods_that_can_only_run_elsewhere_open_their_domain_all_the_same() -> None:
