@@ -125,6 +125,22 @@ def test_a_trace_needs_no_scenario(tmp_path: Path) -> None:
     assert [] == report["timeline"]
 
 
+def test_a_replay_says_why_pods_have_no_place(tmp_path: Path) -> None:
+    """Without a timeline nothing else would: by reason, the one of most pods first."""
+    large = [f"large-{n},1000,1024,1000,1000,0,120,0" for n in range(2)]
+    wide = "wide,100000000,1024,0,0,10,120,10"
+    trace = traced(tmp_path, "a,1000,1024,0,0,0,120,0", wide, *large)
+    flags = ("simulate", "--trace", trace, "--duration", "10m", "--bound-every", "0s")
+
+    shown, report = kerf(*flags), kerf(*flags, "-o", "json").data
+
+    lines = [line for line in shown.stdout.splitlines() if line.startswith("not placed: ")]
+    assert lines[0].startswith("not placed: 2 pods, first pod/trace/large-0: Failed to schedule pod, ")
+    assert lines[1].startswith("not placed: 1 pod, first pod/trace/wide: Failed to schedule pod, ")
+    assert [(2, "trace/large-0"), (1, "trace/wide")] == [(e["pods"], e["first"]) for e in report["unplaced"]]
+    assert "1000 GPUs" in report["unplaced"][0]["why"]
+
+
 def test_the_bound_of_a_short_replay_is_taken_more_often(tmp_path: Path) -> None:
     """Two hundred times, at most once a minute and at least once an hour; --bound-every says another interval."""
     trace = traced(tmp_path, "a,1000,1024,1,500,0,9000,0")

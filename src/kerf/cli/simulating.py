@@ -9,7 +9,7 @@ from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.progress import progress
 from kerf.cli.render import counted, emit, table
 from kerf.model.instancetypes import price_text
-from kerf.sim.course.report import CheckedExpectation, Replayed, SimulationReport, Totals, offset_text
+from kerf.sim.course.report import CheckedExpectation, Replayed, SimulationReport, Totals, Unplaced, offset_text
 from kerf.sim.course.scenario import Scenario, read_scenario
 from kerf.sim.course.tracescenario import TraceFlags, with_flags
 from kerf.sim.simulation import run
@@ -48,6 +48,8 @@ def _data(reports: Sequence[SimulationReport]) -> Json:
     return objects[0] if len(objects) == 1 else {"apiVersion": API_VERSION, "kind": "ReportList", "items": objects}
 
 
+_MOST_REASONS = 5
+"""So many reasons for which pods are not placed are printed."""
 _BEGUN = 0.02
 """The share of a run whose time is guessed; later the time left follows from what is done."""
 _PER_HOUR_S = 0.5
@@ -83,6 +85,7 @@ def report_lines(report: SimulationReport, *, is_summary: bool = False) -> Itera
         yield from table(("AT", "WHAT", "OBJECT", "WHY"), rows)
     yield ""
     yield from _total_lines(report.totals, report.currency)
+    yield from _unplaced_lines(report.unplaced)
     if report.replayed is not None:
         yield from _replay_lines(report, report.replayed)
     if report.outcomes:
@@ -111,6 +114,17 @@ def _total_lines(totals: Totals, currency: str) -> Iterator[str]:
     yield f"pods: {totals.pods_placed} placed, {totals.pods_unplaced} not; waited {waits}"
     counts = ((totals.launches, "launch"), (totals.deletions, "deletion"), (totals.evictions, "eviction"))
     yield ", ".join(f"{number} {noun}{_plural(noun, number)}" for number, noun in counts)
+
+
+def _unplaced_lines(unplaced: Sequence[Unplaced]) -> Iterator[str]:
+    """Why pods wait at the end, the commonest reasons first."""
+    for each in unplaced[:_MOST_REASONS]:
+        why = each.why or "they came lately, or a node for them is on its way"
+        yield f"not placed: {counted(each.pods, 'pod')}, first pod/{each.first}: {why}"
+    others = unplaced[_MOST_REASONS:]
+    if others:
+        pods = counted(sum(each.pods for each in others), "pod")
+        yield f"not placed: {pods} for {counted(len(others), 'other reason')}; -o json has them"
 
 
 def _replay_lines(report: SimulationReport, replayed: Replayed) -> Iterator[str]:

@@ -275,6 +275,7 @@ class Simulation:
             notes=(*self._scenario.warnings, *(replay.notes if replay is not None else ())),
             events=self._events,
             replayed=self._replayed(),
+            unplaced=self._observer.unplaced(),
         )
 
     def _replayed(self) -> Replayed | None:

@@ -23,12 +23,13 @@ from kerf.model.snapshot import ClusterSnapshot
 from kerf.ports import Clock
 from kerf.sharing.hami.records import parse_allocation
 from kerf.sim.course.books import Books, allocated
-from kerf.sim.course.report import Row, RowCount, Sample, Totals, Waits
+from kerf.sim.course.report import Row, RowCount, Sample, Totals, Unplaced, Waits
 from kerf.sim.kubernetes.api import ADDED, DELETED, InMemoryApi
 from kerf.sim.objects import Json, annotations_of, condition_of, key_of, labels_of, name_of, uid_of
 
 _SPOKEN_ELSEWHERE = frozenset({"Nominated", "DisruptionBlocked", "Unconsolidatable"})
 """Reasons of Kerf's events that repeat for as long as a state lasts; they would drown the timeline."""
+_NOT_PLACED, _PLACED = "FailedScheduling", frozenset({"Nominated", "TriggeredScaleUp"})
 _DEADLINE = "DeadlineExceeded"
 _MOST_SAMPLES = 40_000
 """Beyond so many every second one is let go where rows are not kept; a chart has a thousand points across."""
@@ -114,7 +115,9 @@ class Observer:
         # Nodes on which something has happened at the present instant; what they are used for is counted at its end.
         self._touched: set[str] = set()
         self._used_seconds = 0.0
-        self._pending: dict[str, str] = {}
+        self._pending: dict[str, tuple[str, str]] = {}
+        # What Kerf said last of a pod for which it has no node, by key.
+        self._refused: dict[str, str] = {}
         self._running: dict[str, str] = {}
         self._born: dict[str, float] = {}
         self._bound: set[str] = set()
@@ -227,6 +230,10 @@ class Observer:
         if self._keeps_said:
             self.said.append(Said(event["reason"], key, event["message"]))
         self._counts[event["reason"]] += 1
+        if event["reason"] == _NOT_PLACED:
+            self._refused[key.partition("/")[2]] = event["message"]
+        elif event["reason"] in _PLACED:
+            self._refused.pop(key.partition("/")[2], None)
         if event["reason"] not in _SPOKEN_ELSEWHERE:
             kind, _, name = key.partition("/")
             self.note(event["reason"], f"{kind.lower()}/{name}", event["message"])
@@ -238,7 +245,9 @@ class Observer:
         self._pending.pop(pod.uid, None)
         self._running.pop(pod.uid, None)
         if type_ != DELETED and pod.is_pending:
-            self._pending[pod.uid] = pod.namespace
+            self._pending[pod.uid] = pod.namespace, pod.key
+        else:
+            self._refused.pop(pod.key, None)
         if type_ != DELETED and pod.phase == RUNNING and pod.deleted_s is None:
             self._running[pod.uid] = pod.namespace
         born_s = self._born.setdefault(pod.uid, self._clock.now_s())
@@ -301,11 +310,19 @@ class Observer:
 
     def pending(self, namespace: str = "") -> int:
         """Pods that wait for a node; daemons do not count."""
-        return sum(namespace in ("", held) for held in self._pending.values())
+        return sum(namespace in ("", held) for held, _ in self._pending.values())
 
     def running(self, namespace: str = "") -> int:
         """Pods that run and are not on their way out; daemons do not count."""
         return sum(namespace in ("", held) for held in self._running.values())
+
+    def unplaced(self) -> tuple[Unplaced, ...]:
+        """The pods that wait for a node, by what Kerf said of them last: most pods first, then by the first pod."""
+        by_why: dict[str, list[str]] = {}
+        for _, key in self._pending.values():
+            by_why.setdefault(self._refused.get(key, ""), []).append(key)
+        found = (Unplaced(len(pods), min(pods), why) for why, pods in by_why.items())
+        return tuple(sorted(found, key=lambda each: (-each.pods, each.first)))
 
     def most(self, node_pool: str, instance_type: str, capacity_type: str) -> int:
         """The largest number of instances of that kind at one time; an empty word matches all."""

@@ -97,6 +97,18 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
+class Unplaced:
+    """So many pods that wait at the end for one reason: the first of them by name, and what Kerf said of it last.
+
+    `why` is empty where it said nothing against them: they came lately, or a node for them is on its way.
+    """
+
+    pods: int
+    first: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Replayed:
     """What came of a trace. `pods` have come, `again` of them another time after an eviction or the end of a node.
 
@@ -125,7 +137,7 @@ class SimulationReport(Large):
     """Everything. `rows`, `samples` and `outcomes` are in time order; `events` is how often the API changed.
 
     Of a trace, whose pods are many, `rows` are left out. `counts` are how often each thing happened, in the order in
-    which it first did.
+    which it first did. `unplaced` are the pods that wait at the end, by why, most pods first.
     """
 
     name: str
@@ -140,6 +152,7 @@ class SimulationReport(Large):
     notes: tuple[str, ...] = ()
     events: int = 0
     replayed: Replayed | None = None
+    unplaced: tuple[Unplaced, ...] = ()
 
     @property
     def over_bound(self) -> float | None:
@@ -170,6 +183,7 @@ class SimulationReport(Large):
                 for row in self.rows
             ],
             "totals": _totals(self.totals, self.currency),
+            **({"unplaced": [_unplaced(each) for each in self.unplaced]} if self.unplaced else {}),
             "expectations": [
                 {"at": offset_text(o.at_s), "expected": o.expected, "got": o.got, "ok": o.is_met} for o in self.outcomes
             ],
@@ -215,6 +229,10 @@ def _totals(totals: Totals, currency: str) -> dict[str, Any]:
         "deletions": totals.deletions,
         "evictions": totals.evictions,
     }
+
+
+def _unplaced(unplaced: Unplaced) -> dict[str, Any]:
+    return {"pods": unplaced.pods, "first": unplaced.first, "why": unplaced.why}
 
 
 def _rounded(number: float) -> float | int:
