@@ -56,11 +56,12 @@ class _Kind:
 
 @dataclass(frozen=True)
 class _Waiting:
-    """The pods that wait for one claim's node, each by its kind and its turn."""
+    """The pods that wait for one claim's node, each by its kind and its turn; `by_key` has them by key."""
 
     created_s: float
     pods: frozenset[tuple[_Kind, _Turn]]
     kinds: frozenset[_Kind]
+    by_key: Mapping[str, tuple[_Kind, _Turn]]
 
     def is_before(self, turn: _Turn, kinds: frozenset[_Kind]) -> bool:
         """Whether some pods of these kinds come before that turn."""
@@ -78,8 +79,9 @@ class OpenedTogether:
     """Follows which planned pods wait for the nodes of claims. All but the times is known again after a restart.
 
     Claims are of one purchase that were made within `one_age_s` of each other, or before. Cost: for each event of a
-    claim or of a planned pod the planned pods of that claim; for each question the kinds of pods that wait, and the
-    claims that wait where one of these matters; the square of the kinds each time that one comes or goes.
+    claim, or at which a planned pod begins or ends to wait, the planned pods of that claim; for each question the kinds
+    of pods that wait, and the claims that wait where one of these matters; the square of the kinds each time that one
+    comes or goes.
     """
 
     def __init__(self, state: ClusterState, one_age_s: float) -> None:
@@ -159,7 +161,19 @@ class OpenedTogether:
             return [claim.name for claim in self._state.claims()]
         if isinstance(event.value, NodeClaim):
             return (event.value.name,)
-        return [claim.name for claim in self._state.claims_for(event.value.key)] if isinstance(event.value, Pod) else ()
+        if not isinstance(event.value, Pod):
+            return ()
+        return [
+            claim.name for claim in self._state.claims_for(event.value.key) if self._is_news(claim, event.value.key)
+        ]
+
+    def _is_news(self, claim: NodeClaim, key: str) -> bool:
+        """Whether the pod waits for the claim's node otherwise than it did. While it waits it is written to often."""
+        before = self._waiting.get(claim.name)
+        if not _is_awaited(claim):
+            return before is not None
+        held = before.by_key.get(key) if before is not None else None
+        return held != self._as_waiting(key, read(claim.annotations))
 
     def _look(self, name: str) -> _Waiting | None:
         claim = self._state.claim(name)
@@ -177,12 +191,18 @@ class OpenedTogether:
         return after
 
     def _waiting_for(self, claim: NodeClaim) -> _Waiting | None:
-        if claim.is_deleting or claim.is_true(INITIALIZED) or claim.annotations.get(FOLLOW, REPLAY) == REPLAY:
+        if not _is_awaited(claim):
             return None
         promises = read(claim.annotations)
-        waiting = [pod for pod in map(self._state.pod, promises.pods) if pod is not None and pod.is_pending]
-        pods = frozenset((self._kind(pod), _turn(pod, promises)) for pod in waiting)
-        return _Waiting(claim.created_s, pods, frozenset(kind for kind, _ in pods)) if pods else None
+        found = ((key, self._as_waiting(key, promises)) for key in promises.pods)
+        by_key = {key: each for key, each in found if each is not None}
+        pods = frozenset(by_key.values())
+        return _Waiting(claim.created_s, pods, frozenset(kind for kind, _ in pods), by_key) if pods else None
+
+    def _as_waiting(self, key: str, promises: Promises) -> tuple[_Kind, _Turn] | None:
+        """None of a pod that does not wait, or is not there."""
+        pod = self._state.pod(key)
+        return (self._kind(pod), _turn(pod, promises)) if pod is not None and pod.is_pending else None
 
     def _kind(self, pod: Pod) -> _Kind:
         labels = tuple(sorted((key, text) for key, text in pod.labels.items() if key not in _OF_ONE_POD))
@@ -250,6 +270,11 @@ def _answer(kind: _Kind, other: _Kind) -> _Answer:
     )
     found = [term for term in terms if _means(term, kind, other)]
     return _Answer(bool(found), any(_is_free_of(term, kind, other) for term in found))
+
+
+def _is_awaited(claim: NodeClaim) -> bool:
+    """Whether pods may wait for the claim's node in an order."""
+    return not (claim.is_deleting or claim.is_true(INITIALIZED) or claim.annotations.get(FOLLOW, REPLAY) == REPLAY)
 
 
 def _turn(pod: Pod, promises: Promises) -> _Turn:
