@@ -100,7 +100,7 @@ class Totals:
 class Unplaced:
     """So many pods that wait at the end for one reason: the first of them by name, and what Kerf said of it last.
 
-    `why` is empty where it said nothing against them: they came lately, or a node for them is on its way.
+    `why` is empty where it said nothing against them: they came lately, a node for them starts, or they buy none.
     """
 
     pods: int
