@@ -1,4 +1,4 @@
-"""Figures of commands that look at a live cluster: wall seconds and peak memory of the whole process.
+"""Figures of commands that look at a live cluster: CPU and peak memory of the whole process.
 
 Run as `python -m benchmarks.bench_commands commands [PODS]`. The API server is a process of its own that only knows
 lists in pages, on loopback and without TLS; the real one is slower, which is none of Kerf's doing.
@@ -9,7 +9,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -20,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 import yaml
 
 from benchmarks import generate, live_objects
+from benchmarks.bench_openb import loop_s
 
 _KERF = str(Path(sys.executable).with_name("kerf"))
 _PODS_ON_NODE, _SHAPES = 20, 50
@@ -147,11 +147,12 @@ sys.exit(done.returncode)
 
 
 def measured(arguments: list[str]) -> tuple[float, float]:
-    """(wall seconds, peak MiB) of one run of `kerf`, which must end with 0 or 3 and have read all."""
+    """(CPU seconds, peak MiB) of one run of `kerf`, which must end with 0 or 3 and have read all."""
     command = [sys.executable, "-I", "-c", _IN_A_SMALL_PROCESS, _KERF, *arguments]
-    start = time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=_limit)
-    seconds = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     # A cluster that was not read costs other than one that was.
     if done.returncode not in (0, 3) or "left out" in done.stderr:
         raise SystemExit(f"kerf {' '.join(arguments)} exited with {done.returncode}: {done.stderr[-2_000:]}")
@@ -159,11 +160,12 @@ def measured(arguments: list[str]) -> tuple[float, float]:
 
 
 def commands(pods: int = 1_000) -> Iterator[tuple[str, float]]:
-    """`kerf nodes` and `kerf plan` of a cluster of `pods` pods of 8 KB; the best of three."""
+    """`kerf nodes` and `kerf plan` of a cluster of `pods` pods of 8 KB; the best of three, CPU in loops of
+    `bench_openb`."""
     with _kubeconfig(pods) as path:
         for command in ("nodes", "plan"):
             runs = [measured([command, "--kubeconfig", str(path)]) for _ in range(_RUNS)]
-            yield f"live_{command}_{pods}_s", min(seconds for seconds, _ in runs)
+            yield f"live_{command}_{pods}_loops", min(seconds for seconds, _ in runs) / loop_s()
             yield f"live_{command}_{pods}_mib", min(mib for _, mib in runs)
 
 
