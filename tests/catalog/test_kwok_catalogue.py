@@ -147,6 +147,14 @@ def test_price_is_exact() -> None:
     )
 
 
+@pytest.mark.parametrize("text, micro", [("0.000000001", 1), ("1e-300", 1), ("0", 0), ("0.0", 0)])
+def test_what_costs_anything_is_not_free(text: str, micro: int) -> None:
+    """A plan says of what costs nothing that it may be a mistake: that would be wrong of the smallest price."""
+    market = kwok.decode(json.dumps([entry()]).replace("0.5", text), "x")
+
+    assert micro == market.types[0].offerings[0].price_micro
+
+
 def test_keys_that_nothing_reads_are_noted() -> None:
     """Go drops them silently; here the market says which."""
     market = kwok.decode(json.dumps([entry(colour="red")]), "rack.json")

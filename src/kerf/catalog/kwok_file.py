@@ -267,10 +267,10 @@ def _is_no_price(value: object) -> bool:
 
 
 def _price(reader: _Reader, value: object, path: str) -> int:
-    """Millionths of the currency's unit an hour, half up."""
+    """Millionths of the currency's unit an hour, half up; at least one of what costs anything."""
     if not isinstance(value, int | Decimal) or isinstance(value, bool) or not 0 <= value <= MOST_PRICE:
         raise reader.wrong(path, f"a price per hour from 0 to {MOST_PRICE}", _shown(value))
-    return int((Decimal(value) * MICRO + Decimal("0.5")) // 1)
+    return max(int(value > 0), int((Decimal(value) * MICRO + Decimal("0.5")) // 1))
 
 
 def _devices(reader: _Reader, value: object, path: str) -> tuple[DeviceShape, ...]:
