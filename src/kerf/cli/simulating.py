@@ -9,7 +9,7 @@ from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.progress import progress
 from kerf.cli.render import counted, emit, table
 from kerf.model.instancetypes import price_text
-from kerf.sim.course.report import CheckedExpectation, Replayed, SimulationReport, Totals, Unplaced, offset_text
+from kerf.sim.course.report import CheckedExpectation, Replayed, SimulationReport, StillPending, Totals, offset_text
 from kerf.sim.course.scenario import Scenario, read_scenario
 from kerf.sim.course.tracescenario import TraceFlags, with_flags
 from kerf.sim.simulation import run
@@ -117,7 +117,7 @@ def _total_lines(totals: Totals, currency: str) -> Iterator[str]:
     yield ", ".join(f"{number} {noun}{_plural(noun, number)}" for number, noun in counts)
 
 
-def _unplaced_lines(unplaced: Sequence[Unplaced]) -> Iterator[str]:
+def _unplaced_lines(unplaced: Sequence[StillPending]) -> Iterator[str]:
     """Why pods wait at the end, the commonest reasons first."""
     for each in unplaced[:_MOST_REASONS]:
         why = each.why or _NOTHING_SAID

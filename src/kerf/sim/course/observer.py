@@ -23,7 +23,7 @@ from kerf.model.snapshot import ClusterSnapshot
 from kerf.ports import Clock
 from kerf.sharing.hami.records import parse_allocation
 from kerf.sim.course.books import Books, allocated
-from kerf.sim.course.report import Row, RowCount, Sample, Totals, Unplaced, Waits
+from kerf.sim.course.report import Row, RowCount, Sample, StillPending, Totals, Waits
 from kerf.sim.kubernetes.api import ADDED, DELETED, InMemoryApi
 from kerf.sim.objects import Json, annotations_of, condition_of, key_of, labels_of, name_of, uid_of
 
@@ -316,12 +316,12 @@ class Observer:
         """Pods that run and are not on their way out; daemons do not count."""
         return sum(namespace in ("", held) for held in self._running.values())
 
-    def unplaced(self) -> tuple[Unplaced, ...]:
+    def unplaced(self) -> tuple[StillPending, ...]:
         """The pods that wait for a node, by what Kerf said of them last: most pods first, then by the first pod."""
         by_why: dict[str, list[str]] = {}
         for _, key in self._pending.values():
             by_why.setdefault(self._refused.get(key, ""), []).append(key)
-        found = (Unplaced(len(pods), min(pods), why) for why, pods in by_why.items())
+        found = (StillPending(len(pods), min(pods), why) for why, pods in by_why.items())
         return tuple(sorted(found, key=lambda each: (-each.pods, each.first)))
 
     def most(self, node_pool: str, instance_type: str, capacity_type: str) -> int:

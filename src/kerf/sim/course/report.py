@@ -97,7 +97,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Unplaced:
+class StillPending:
     """So many pods that wait at the end for one reason: the first of them by name, and what Kerf said of it last.
 
     `why` is empty where it said nothing against them: they came lately, a node for them starts, or they buy none.
@@ -152,7 +152,7 @@ class SimulationReport(Large):
     notes: tuple[str, ...] = ()
     events: int = 0
     replayed: Replayed | None = None
-    unplaced: tuple[Unplaced, ...] = ()
+    unplaced: tuple[StillPending, ...] = ()
 
     @property
     def over_bound(self) -> float | None:
@@ -231,7 +231,7 @@ def _totals(totals: Totals, currency: str) -> dict[str, Any]:
     }
 
 
-def _unplaced(unplaced: Unplaced) -> dict[str, Any]:
+def _unplaced(unplaced: StillPending) -> dict[str, Any]:
     return {"pods": unplaced.pods, "first": unplaced.first, "why": unplaced.why}
 
 
