@@ -53,6 +53,8 @@ _BATCH_IDLE_S = 1.0
 _LOOK_S = 1.0  # a look takes all NodeClaims, and so time from the server that is measured
 _QUIET_S = 60.0
 _HEARTBEAT_S = 300.0
+_FILLED_READY_S = 300.0
+"""An API server reads all of 100,000 pods before it is ready."""
 _LEAST_PROBES = 100
 
 
@@ -65,7 +67,7 @@ def filled(nodes: int, pods: int) -> Iterator[Installation]:
         for name in (*_FOLLOWERS, "kube-apiserver"):
             plane.program(name).kill()
         plane.store(_copies(bought, nodes))
-        plane.start_apiserver()
+        plane.start_apiserver(_FILLED_READY_S)
         yield installation
 
 

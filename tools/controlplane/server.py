@@ -127,15 +127,17 @@ class ControlPlane:
         """Kills the API server (SIGKILL); its port stays ours, and refuses connections meanwhile."""
         self.program("kube-apiserver").kill()
 
-    def start_apiserver(self) -> None:
+    def start_apiserver(self, within_s: float = READY_WITHIN_S) -> None:
         """Starts it again, on its port and with the same etcd, and waits until it is ready.
+
+        With much stored that takes minutes.
 
         The other programs of Kubernetes that run start again with it, so a test waits for nothing but its own:
         their watches come back after up to 30 s, and the controller manager never repeats the removal of a node's
         `not-ready` taint that failed meanwhile, which closes that node until its next status, ten minutes later.
         """
         self.program("kube-apiserver").start()
-        self._await("kube-apiserver", self._is_ready)
+        self._await("kube-apiserver", self._is_ready, within_s)
         # It is ready before it can list what a CustomResourceDefinition defines.
         self._await("kube-apiserver", lambda: all(map(self._now.client.serves, self._now.crds)))
         # One that ended by itself, because it had just started when its server went, comes back too; one that a test
@@ -411,7 +413,7 @@ class ControlPlane:
         url, trust = f"https://127.0.0.1:{self._now.layout.ports[name]}", unverified()
         self._await(name, lambda: exchange(url, "GET", "/healthz", headers={}, trust=trust).status == 200)
 
-    def _await(self, name: str, is_ready: Callable[[], bool]) -> None:
+    def _await(self, name: str, is_ready: Callable[[], bool], within_s: float = READY_WITHIN_S) -> None:
         program = self.program(name)
 
         def ready_or_dead() -> bool:
@@ -419,7 +421,7 @@ class ControlPlane:
                 raise ControlPlaneError(f"{name} ended while it started\n{program.tail(40)}")
             return is_ready()
 
-        self.wait_until(ready_or_dead, READY_WITHIN_S, f"{name} is ready")
+        self.wait_until(ready_or_dead, within_s, f"{name} is ready")
 
     def _is_ready(self) -> bool:
         return self.request("GET", "/readyz").status == 200 and self._has_roles()
