@@ -50,7 +50,6 @@ def _data(reports: Sequence[SimulationReport]) -> Json:
 
 _MOST_REASONS = 5
 """So many reasons for which pods are not placed are printed."""
-_NOTHING_SAID = "nothing is said against them: they wait for a node that starts, a window, or room that others leave"
 _BEGUN = 0.02
 """The share of a run whose time is guessed; later the time left follows from what is done."""
 _PER_HOUR_S = 0.5
@@ -120,7 +119,7 @@ def _total_lines(totals: Totals, currency: str) -> Iterator[str]:
 def _unplaced_lines(unplaced: Sequence[StillPending]) -> Iterator[str]:
     """Why pods wait at the end, the commonest reasons first."""
     for each in unplaced[:_MOST_REASONS]:
-        why = each.why or _NOTHING_SAID
+        why = each.why or "Kerf posted no FailedScheduling"
         yield f"not placed: {counted(each.pods, 'pod')}, first pod/{each.first}: {why}"
     others = unplaced[_MOST_REASONS:]
     if others:

@@ -29,7 +29,7 @@ from kerf.sim.objects import Json, annotations_of, condition_of, key_of, labels_
 
 _SPOKEN_ELSEWHERE = frozenset({"Nominated", "DisruptionBlocked", "Unconsolidatable"})
 """Reasons of Kerf's events that repeat for as long as a state lasts; they would drown the timeline."""
-_NOT_PLACED, _PLACED = "FailedScheduling", frozenset({"Nominated", "TriggeredScaleUp"})
+_NOT_PLACED = "FailedScheduling"
 _DEADLINE = "DeadlineExceeded"
 _MOST_SAMPLES = 40_000
 """Beyond so many every second one is let go where rows are not kept; a chart has a thousand points across."""
@@ -116,7 +116,7 @@ class Observer:
         self._touched: set[str] = set()
         self._used_seconds = 0.0
         self._pending: dict[str, tuple[str, str]] = {}
-        # What Kerf said last of a pod for which it has no node, by key.
+        # The last message that says of a pod that waits why it gets no node, by key.
         self._refused: dict[str, str] = {}
         self._running: dict[str, str] = {}
         self._born: dict[str, float] = {}
@@ -232,8 +232,6 @@ class Observer:
         self._counts[event["reason"]] += 1
         if event["reason"] == _NOT_PLACED:
             self._refused[key.partition("/")[2]] = event["message"]
-        elif event["reason"] in _PLACED:
-            self._refused.pop(key.partition("/")[2], None)
         if event["reason"] not in _SPOKEN_ELSEWHERE:
             kind, _, name = key.partition("/")
             self.note(event["reason"], f"{kind.lower()}/{name}", event["message"])
@@ -317,7 +315,7 @@ class Observer:
         return sum(namespace in ("", held) for held in self._running.values())
 
     def unplaced(self) -> tuple[StillPending, ...]:
-        """The pods that wait for a node, by what Kerf said of them last: most pods first, then by the first pod."""
+        """Pods that wait for a node, by the last FailedScheduling for them; most pods first, then by the first pod."""
         by_why: dict[str, list[str]] = {}
         for _, key in self._pending.values():
             by_why.setdefault(self._refused.get(key, ""), []).append(key)

@@ -98,9 +98,8 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class StillPending:
-    """So many pods that wait at the end for one reason: the first of them by name, and what Kerf said of it last.
-
-    `why` is empty where it said nothing against them: they came lately, a node for them starts, or they buy none.
+    """So many pods that wait at the end, the first of them by name, and the last FailedScheduling that Kerf posted for
+    each; `why` is empty where it posted none.
     """
 
     pods: int
