@@ -89,6 +89,19 @@ def test_a_key_runs_once_at_a_time_and_again_when_it_was_touched(cluster: Cluste
     assert [(0, "a"), (4, "b"), (10, "a")] == running.runs
 
 
+def test_no_more_than_a_thousand_keys_run_at_a_time_and_none_is_lost(cluster: Cluster) -> None:
+    """The others begin in their order as those before them end, and one that was touched comes after them."""
+    running = slow_probe(cluster, 10)
+    names = [f"p-{number:04}" for number in range(1_002)]
+    cluster.at(0, lambda: [cluster.api.create(pod(name)) for name in names])
+    cluster.at(5)
+    touch(cluster, "p-0000", "again")
+    cluster.at(100)
+
+    expected = [*((0, name) for name in names[:1_000]), *((10, name) for name in [*names[1_000:], "p-0000"])]
+    assert expected == running.runs
+
+
 @pytest.mark.parametrize(
     ("outcome", "times"),
     [

@@ -18,6 +18,7 @@ from kerf.manifests.live import (
     status_of,
 )
 from kerf.model.nodeclaim import DO_NOT_DISRUPT
+from kerf.model.nodes import Node
 from kerf.model.pods import READ_DOMAINS, Owner, Pod
 from kerf.model.quantities import Resources
 from kerf.sharing.hami import options as hami_options
@@ -180,6 +181,26 @@ def test_a_heartbeat_changes_the_version_of_a_node_alone(status: str) -> None:
 
     again = decode_live(json.dumps(then).encode(), "Node", "v1")
     assert decode_object({"apiVersion": "v1", "kind": "Node", **then}) == again
+
+
+HANDSHAKES = ("hami.io/node-handshake", "hami.io/node-handshake-Ascend910B", "volcano.sh/node-vgpu-handshake")
+
+
+@pytest.mark.parametrize("key", HANDSHAKES)
+@pytest.mark.parametrize("said", ["Reported 2026.01.05 07:05:00", "Active", "Deleted_2026.01.05 07:05:00", ""])
+def test_a_handshake_is_no_change_unless_the_devices_are_gone(key: str, said: str) -> None:
+    """It comes twice in half a minute, and would let no decision rest."""
+    first, then = (a_live_node(version, "2026-01-05T07:00:00Z") for version in "12")
+    first["metadata"]["annotations"] = {key: "Requesting_2026.01.05 07:00:00", "a/b": "c"}
+    then["metadata"]["annotations"] = {key: said, "a/b": "c"}
+    before = decode_live(json.dumps(first, separators=(",", ":")).encode(), "Node", "v1")
+
+    again = decode_live(json.dumps(then, separators=(",", ":")).encode(), "Node", "v1")
+    assert isinstance(before, Node)
+    assert isinstance(again, Node)
+    assert decode_object({"apiVersion": "v1", "kind": "Node", **then}) == again
+    assert {"a/b": "c"} == before.annotations
+    assert {"a/b": "c"} | ({key: "Deleted"} if said.startswith("Deleted") else {}) == again.annotations
 
 
 def test_the_items_of_a_page_are_decoded_as_they_are() -> None:

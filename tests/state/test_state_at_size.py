@@ -23,12 +23,21 @@ def test_a_heartbeat_changes_no_decision() -> None:
     state = a_state(a_node(resource_version="1"))
     before = state.version
 
-    state.apply(Upserted(a_node(resource_version="2")))
+    assert not state.apply(Upserted(a_node(resource_version="2")))
     assert before == state.version
     assert a_node(resource_version="2") == joined(state.snapshot(NOON_S)).node
 
-    state.apply(Upserted(a_node(resource_version="2", is_unschedulable=True)))
+    assert state.apply(Upserted(a_node(resource_version="2", is_unschedulable=True)))
     assert before + 1 == state.version
+
+
+def test_what_is_shown_after_our_own_write_is_news() -> None:
+    """Even a later form that says the same: a list may show none that is older."""
+    state = a_state(a_node(resource_version="1"))
+    state.note(a_node(resource_version="2", is_unschedulable=True))
+
+    assert state.apply(Upserted(a_node(resource_version="3", is_unschedulable=True)))
+    assert not state.apply(Upserted(a_node(resource_version="4", is_unschedulable=True)))
 
 
 def test_attachments_are_found_by_their_node_and_change_no_decision() -> None:

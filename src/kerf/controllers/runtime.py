@@ -32,6 +32,8 @@ from kerf.telemetry import RECONCILE_SECONDS, RECONCILES, logger
 _FIRST_RETRY_S, _LAST_RETRY_S = 1.0, 60.0
 _MOST_DOUBLINGS = 6
 """More lead past the last wait; and no float holds the second of a key that has failed all day."""
+_MOST_AT_ONCE = 1_000
+"""Karpenter's least for the claims that it leads through their life at a time."""
 _OUTCOMES = ("done", "conflict", "throttled", "failed")
 
 
@@ -81,7 +83,11 @@ class Controller(Protocol):
 
 
 class _Worker:
-    """The queue of one controller: each key at most once at a time, again when it was touched meanwhile."""
+    """The queue of one controller: each key at most once at a time, again when it was touched meanwhile.
+
+    No more than `_MOST_AT_ONCE` keys run at a time, and the others in their turn: what begins with thousands of objects
+    would else be as many tasks in memory for each controller.
+    """
 
     def __init__(self, controller: Controller, clock: Clock) -> None:
         self._controller, self._clock = controller, clock
@@ -89,6 +95,7 @@ class _Worker:
         self._seconds = RECONCILE_SECONDS.labels(controller.name)
         self._outcomes = {outcome: RECONCILES.labels(controller.name, outcome) for outcome in _OUTCOMES}
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._queued: dict[str, None] = {}
         self._touched: set[str] = set()
         self._due: dict[str, float] = {}
         self._failures: dict[str, int] = {}
@@ -101,7 +108,12 @@ class _Worker:
         self._due.pop(key, None)
         if key in self._running:
             self._touched.add(key)
-            return
+        elif len(self._running) >= _MOST_AT_ONCE:
+            self._queued[key] = None
+        else:
+            self._begin(key)
+
+    def _begin(self, key: str) -> None:
         task = asyncio.get_running_loop().create_task(self._run(key), name=f"{self._controller.name}:{key}")
         self._running[key] = task
 
@@ -110,6 +122,10 @@ class _Worker:
         result = await self._attempt(key)
         self._seconds.observe(max(0.0, self._clock.now_s() - began_s))
         self._running.pop(key, None)
+        if self._queued and not self._stopped:
+            following = next(iter(self._queued))
+            del self._queued[following]
+            self._begin(following)
         if key in self._touched:
             self._touched.discard(key)
             self.enqueue(key)
@@ -248,15 +264,16 @@ class Runtime:
         async for event in self._ports.reader.events():
             named = ("", "") if isinstance(event, Synced) else key_of(event.value)
             previous = None if isinstance(event, Synced) else self._state.find(*named)
+            is_news = True
             try:
-                self._state.apply(event)
+                is_news = self._state.apply(event)
             except DecodeError as error:
                 # One bad object must not stop decisions about the others: its last good form stays.
                 logger("state").warning("object left as it was", error=str(error))
                 self.misread(*named, str(error))
             else:
                 self._misread.pop(named, None)
-            if self._state.is_synced:
+            if self._state.is_synced and is_news:
                 self._dispatch(event, previous)
 
     def _dispatch(self, event: Event, previous: Watched | None) -> None:

@@ -3,7 +3,8 @@
 Forms have been checked before.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +21,9 @@ from kerf.model.resourcequotas import QuotaScope
 from kerf.model.runtimeclasses import RuntimeClass
 from kerf.model.snapshot import ConfigMap, NodeClass, ResourceQuota
 
+_HANDSHAKE = re.compile(r"[^/]*/node-(?:vgpu-)?handshake(?:-.*)?", re.DOTALL)
+"""What HAMi's scheduler and a device plugin, and those of other vendors and Volcano, write twice in half a minute."""
+_GONE = "Deleted"
 _BESIDE_ID = ("zone", "availabilityZone", "name")
 """What says more of a thing with an id, the most telling first."""
 
@@ -32,7 +36,7 @@ def node_of(raw: dict[str, Any]) -> Node:
     return Node(
         name=meta.name,
         labels=meta.labels,
-        annotations=meta.annotations,
+        annotations=_lasting(meta.annotations),
         taints=taints_of(spec.get("taints")),
         capacity=Resources.parse(status.get("capacity") or status.get("allocatable") or {}),
         allocatable=Resources.parse(status.get("allocatable") or status.get("capacity") or {}),
@@ -47,6 +51,15 @@ def node_of(raw: dict[str, Any]) -> Node:
         finalizers=meta.finalizers,
         conditions=conditions,
     )
+
+
+def _lasting(annotations: Mapping[str, str]) -> Mapping[str, str]:
+    """Without handshakes, save the word of those that say that the devices are gone: what they else hold is a time."""
+    shaken = [key for key in annotations if _HANDSHAKE.fullmatch(key)]
+    if not shaken:
+        return annotations
+    kept = {key: value for key, value in annotations.items() if key not in shaken}
+    return kept | {key: _GONE for key in shaken if annotations[key].startswith(_GONE)}
 
 
 def _node_conditions(status: dict[str, Any]) -> tuple[Condition, ...]:

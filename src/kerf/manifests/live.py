@@ -8,6 +8,7 @@ whole page does well to switch off the cyclic garbage collector meanwhile; nothi
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -149,6 +150,8 @@ _EVENTS = msgspec.json.Decoder(_Event)
 _NAMED = msgspec.json.Decoder(_Named)
 _STATUSES = msgspec.json.Decoder(_Status)
 _NODES = msgspec.json.Decoder(_Node)
+_HANDSHAKE = re.compile(rb'"[^"\\/]*/node-(?:vgpu-)?handshake[^"\\]*":"(?!Deleted)[^"\\]*"')
+"""Those of `kerf.manifests.cluster` that are not kept."""
 _MOST_NODES = 10_000
 _NODES_READ: dict[bytes, tuple[bytes, Node]] = {}
 """By uid, the newest form of each node and a digest of all that is read of it but its version."""
@@ -237,13 +240,14 @@ def decode_live(raw: bytes | Raw, kind: str, api_version: str) -> Watched | None
 
 
 def _live_node(found: _Node) -> Watched | None:
-    """As it was read before where only its heartbeat is new, which is what nodes send most."""
+    """As it was read before where only its heartbeat or HAMi's handshake is new, which is what nodes send most."""
     version, found.metadata.resource_version = found.metadata.resource_version, UNSET
     if _is(found.kind, b'"Node"') and _is(found.api_version, b'"v1"'):
         # A watch says so and a list does not.
         found.kind = found.api_version = UNSET
     text = msgspec.json.encode(found)
-    digest, uid = hashlib.blake2b(text, digest_size=16).digest(), found.metadata.uid
+    digest = hashlib.blake2b(_HANDSHAKE.sub(b"", text), digest_size=16).digest()
+    uid = found.metadata.uid
     key = bytes(uid) if isinstance(uid, Raw) else b""
     known, node = _NODES_READ.get(key, (b"", None))
     if node is None or known != digest:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from kerf.model.constraints import Taint
+from kerf.model.constraints import HOSTNAME, Taint
 from kerf.model.nodeclaim import Condition
 from kerf.model.pods import Owner
 from kerf.model.times import instant_s
@@ -38,8 +38,10 @@ class Meta:
         return cls(
             name=meta["name"],
             namespace=(get("namespace") or "default") if is_namespaced else "",
-            labels=_of_items(tuple(held.items())) if (held := get("labels")) else NO_TEXTS,
-            annotations=get("annotations") or NO_TEXTS,
+            labels=_shared_labels(held) if (held := get("labels")) else NO_TEXTS,
+            annotations={shared_text(key): text for key, text in held.items()}
+            if (held := get("annotations"))
+            else NO_TEXTS,
             uid=get("uid") or "",
             resource_version=get("resourceVersion") or "",
             generation=get("generation") or 1,
@@ -67,10 +69,15 @@ def shared_texts(texts: Mapping[str, str]) -> Mapping[str, str]:
     return {shared_text(key): shared_text(text) for key, text in texts.items()}
 
 
+def _shared_labels(labels: Mapping[str, str]) -> Mapping[str, str]:
+    """The first of all equal mappings, in the same order: the pods of a workload have one. A node has its own."""
+    shared = shared_texts(labels)
+    return shared if HOSTNAME in shared else _of_items(tuple(shared.items()))
+
+
 @lru_cache(maxsize=4096)
 def _of_items(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
-    """The first of all equal mappings, in the same order: the pods of a workload have one."""
-    return shared_texts(dict(items))
+    return dict(items)
 
 
 def instant(text: str | None) -> float | None:
@@ -82,9 +89,9 @@ def conditions_of(status: dict[str, Any]) -> tuple[Condition, ...]:
     """The conditions of a status, by type."""
     found = (
         Condition(
-            raw["type"],
-            raw["status"],
-            raw.get("reason") or "",
+            shared_text(raw["type"]),
+            shared_text(raw["status"]),
+            shared_text(raw.get("reason") or ""),
             raw.get("message") or "",
             instant(raw.get("lastTransitionTime")) or 0,
         )

@@ -78,27 +78,33 @@ class ClusterState(Objects):
         self._nodes: tuple[ClusterNode, ...] = ()
         self._used: dict[str, Resources] = {}
 
-    def apply(self, event: Event) -> None:
-        """Take note of one event. Repeats and deletions of unknown objects do no harm.
+    def apply(self, event: Event) -> bool:
+        """Take note of one event; whether it is news. Repeats and deletions of unknown objects do no harm.
+
+        A heartbeat is none: a node that differs in nothing but its resource version, which our next write must name.
+        The first form after our own write is news, whatever has changed, since the write itself may not be shown.
 
         Raises DecodeError for a ConfigMap that its sharing family cannot read, or that contradicts the others; the
         state stays as it was. ConfigMaps outside the namespaces of plugins configure nothing.
         """
         if isinstance(event, Synced):
             self.is_synced = True
-            return
+            return True
         kind, key = key_of(event.value)
-        if self._noted and self._is_overtaken(event, (kind, key)):
-            return
+        is_noted = (kind, key) in self._noted
+        if is_noted and self._is_overtaken(event, (kind, key)):
+            return True
         after = event.value if isinstance(event, Upserted) else None
         if isinstance(event.value, ConfigMap):
             if event.value.namespace in self._plugin_namespaces:
                 self._change_config(event.value, is_gone=after is None)
-            return
+            return True
         before: Any = self._shelf(kind).put(key, after)
-        if not isinstance(event.value, VolumeAttachment) and not _is_same(before, after):
+        is_same = _is_same(before, after)
+        if not isinstance(event.value, VolumeAttachment) and not is_same:
             self.version += 1
         self._index(key, before, after)
+        return is_noted or not is_same or not isinstance(after, Node) or before == after
 
     def _change_config(self, config_map: ConfigMap, *, is_gone: bool) -> None:
         """Take a ConfigMap as it is now, and with it those that could not be read before and can be now.
@@ -155,8 +161,6 @@ class ClusterState(Objects):
         A watch lags behind replies, under load by seconds. Until it has caught up with the write, each form that it
         shows would take back what the write has done: a claim would lose its instance for a while.
         """
-        if named not in self._noted:
-            return False
         uid, version = self._noted[named]
         value: Any = event.value
         is_of_it = isinstance(event, Upserted) and value.uid == uid and value.resource_version.isdecimal()

@@ -17,6 +17,7 @@ from kerf.catalog.gpus import shape_of
 from kerf.cloudprovider import INSUFFICIENT_CAPACITY, Instance, InstanceState
 from kerf.clouds.launching import INTERRUPTION_NOTICE_S, interruption_of
 from kerf.errors import DecodeError
+from kerf.manifests.metadata import shared_texts
 from kerf.model.constraints import Taint
 from kerf.model.gpu import DeviceShape, GPUModel
 from kerf.model.instancetypes import OfferingKey
@@ -263,7 +264,7 @@ def _instance(stored: _Stored, launched_s: float) -> Instance:
         claim_uid=stored.claim_uid,
         claim_name=stored.claim_name,
         offering=_offering(stored.offering),
-        labels=stored.labels,
+        labels=shared_texts(stored.labels),
         capacity=Resources(stored.capacity),
         allocatable=Resources(stored.allocatable),
         launched_s=launched_s,
