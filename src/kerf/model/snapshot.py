@@ -181,7 +181,9 @@ Event = Upserted | Deleted | Synced
 
 
 def key_of(value: Watched) -> tuple[str, str]:
-    """(kind, `namespace/name` or name): what identifies an object."""
+    """(kind, `namespace/name` or name): what identifies an object. That of a pod is the text that it remembers."""
+    if isinstance(value, Pod):
+        return "Pod", value.key
     namespace = getattr(value, "namespace", "")
     return type(value).__name__, f"{namespace}/{value.name}" if namespace else value.name
 
