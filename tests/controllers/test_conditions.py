@@ -1,10 +1,12 @@
 """When a node may go, and what a pool counts."""
 
+from itertools import groupby
 from typing import Any
 
 import pytest
 
-from kerf.controllers.conditions import Consolidatable, OverlayStatus, PodEvents, PoolStatus
+from kerf.controllers.conditions import Consolidatable, OverlayStatus, PodEvents, PoolStatus, digest
+from kerf.model.nodeclaim import PODS_SEEN
 from kerf.sim.objects import Json
 from tests.controllers.cluster import Cluster, pod, pool
 from tests.sim.world import START_S
@@ -62,6 +64,33 @@ def test_the_time_is_written_at_most_every_ten_seconds(cluster: Cluster) -> None
         seen.append(event_at(cluster))
 
     assert [20.0] * 10 + [30.0] * 10 == seen
+
+
+def test_the_pods_of_a_burst_are_noted_as_seldom_and_the_last_note_has_them_all(cluster: Cluster) -> None:
+    """Twenty pods in twenty seconds make three notes."""
+    start(cluster)
+    notes = []
+    for second in range(20, 60):
+        cluster.at(second)
+        if second < 40:
+            cluster.put(pod(f"p{second}", node="node-1"))
+        notes.append(cluster.claim().annotations[PODS_SEEN])
+
+    assert [10, 10, 20] == [len(list(alike)) for _, alike in groupby(notes)]
+    assert digest(cluster.pod(f"p{second}").uid for second in range(20, 40)) == notes[-1]
+
+
+def test_a_burst_that_a_crash_cuts_off_is_seen_to_its_end(cluster: Cluster) -> None:
+    """What was not noted yet counts as of the next start: the node rests longer, never shorter."""
+    start(cluster)
+    for second in (20, 22):
+        cluster.at(second)
+        cluster.put(pod(f"p{second}", node="node-1"))
+    cluster.crash()
+    cluster.at(35)
+    begin(cluster)
+
+    assert 35 == event_at(cluster)
 
 
 @pytest.mark.parametrize("owner", ["DaemonSet", "Node"])

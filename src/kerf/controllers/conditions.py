@@ -34,25 +34,30 @@ from kerf.sharing.registry import unknown_sharing
 from kerf.state import ClusterState
 
 _POD_EVENT_STEP_S = 10.0
-"""lastPodEventTime is written at most this often, as Karpenter's."""
+"""lastPodEventTime is written at most this often, as Karpenter's, and so is the note of the pods."""
 
 
 class PodEvents:
     """Notes on a claim when a pod came to its node or left it.
 
     Which pods were there is noted as well, as a digest: a pod that leaves while Kerf is down leaves no other trace, and
-    the node would seem to have been idle all the time.
+    the node would seem to have been idle all the time. A burst of pods is noted twice, when it begins and ten seconds
+    later; after a crash in between the node rests once more.
     """
 
     name = "pod-events"
 
     def __init__(self, state: ClusterState, ports: Ports) -> None:
         self._state, self._ports = state, ports
+        # By the uid of the claim the pods that were seen last, and when they were noted last.
+        self._seen: dict[str, tuple[str, float]] = {}
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """Claims on whose nodes something happened to a pod; all of them at the start."""
         if isinstance(event, Synced):
             return tuple(claim.name for claim in self._state.claims())
+        if isinstance(event, Deleted) and isinstance(event.value, NodeClaim):
+            self._seen.pop(event.value.uid, None)
         if not isinstance(event.value, Pod) or not _counts(event.value) or not event.value.node_name:
             return ()
         node = self._state.node(event.value.node_name)
@@ -60,19 +65,24 @@ class PodEvents:
         return (claim.name,) if claim is not None else ()
 
     async def reconcile(self, key: str) -> Result:
-        """Compare the pods with those noted; write the time, at most once in ten seconds, then the new note."""
+        """Compare the pods with those seen last; write the time, then the note, each at most once in ten seconds."""
         claim, now = self._state.claim(key), self._ports.clock.now_s()
         if claim is None or claim.is_deleting or not claim.node_name:
             return DONE
         pods = digest(pod.uid for pod in self._state.pods_on(claim.node_name) if _counts(pod))
-        if pods == claim.annotations.get(PODS_SEEN, ""):
-            return DONE
-        if now - (claim.last_pod_event_s or 0) >= _POD_EVENT_STEP_S:
+        noted = claim.annotations.get(PODS_SEEN, "")
+        seen, noted_s = self._seen.get(claim.uid, (noted, -_POD_EVENT_STEP_S))
+        if pods != seen and now - (claim.last_pod_event_s or 0) >= _POD_EVENT_STEP_S:
             changed = replace(claim, last_pod_event_s=now).without_condition(CONSOLIDATABLE)
             claim = await self._ports.writer.update_node_claim_status(changed)
-        noted = replace(claim, annotations={**claim.annotations, PODS_SEEN: pods})
-        self._state.note(await self._ports.writer.update_node_claim(noted))
-        return DONE
+            self._state.note(claim)
+        left_s = 0.0 if pods == noted else noted_s + _POD_EVENT_STEP_S - now
+        if pods != noted and left_s <= 0:
+            named = replace(claim, annotations={**claim.annotations, PODS_SEEN: pods})
+            self._state.note(await self._ports.writer.update_node_claim(named))
+            noted_s = now
+        self._seen[claim.uid] = pods, noted_s
+        return Result(left_s) if left_s > 0 else DONE
 
 
 def _counts(pod: Pod) -> bool:
