@@ -132,6 +132,38 @@ def test_shares_of_cards_are_recognised_by_name(resource: str, said: bool) -> No
     assert said == ("KL066" in codes(looked(text.replace("nvidia.com/gpu", resource))))
 
 
+CLAIMING = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  containers:
+    - name: main
+      image: x
+      resources: {requests: {cpu: 1, memory: 1Gi}, claims: [{name: gpu}]}
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
+"""
+OF_A_CLASS = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  containers:
+    - name: main
+      image: x
+      resources: {limits: {deviceclass.resource.kubernetes.io/gpu.nvidia.com: 1}, requests: {cpu: 1, memory: 1Gi}}
+"""
+
+
+@pytest.mark.parametrize(("text", "line"), [(CLAIMING, 9), (OF_A_CLASS, 8)])
+def test_pods_with_resource_claims_are_said_to_get_no_node(text: str, line: int) -> None:
+    """Whether they name a claim, or a class by a resource for which the scheduler makes one."""
+    (found,) = [each for each in looked(text).findings if each.code == "KL066"]
+
+    assert line == found.line
+    assert "no node is bought for it" in found.message
+
+
 @pytest.mark.parametrize(
     ("spec", "said"),
     [

@@ -84,8 +84,8 @@ class PodSpec:
 
     `affinity` holds the required node affinity terms, of which one must hold (none: no constraint); `preferred` the
     preferred ones with weight. `scheduling_gates` hold a pod back. `not_planned` names what a pod is refused for
-    because Kerf does not plan it: resource claims. `claims` are names of PersistentVolumeClaims. `active_deadline_s`
-    None: it may run for ever.
+    because Kerf does not plan it: resource claims, and resources that stand for one. `claims` are names of
+    PersistentVolumeClaims. `active_deadline_s` None: it may run for ever.
     `pod_requests` and `pod_limits` are those of the pod as a whole (`spec.resources`), which count in place of its
     containers' sums.
     `workload_ref` is the group of a native Workload that its pods belong to: `workload/group`, or with a replica's key.

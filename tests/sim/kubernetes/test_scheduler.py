@@ -113,6 +113,15 @@ def test_without_nodes_there_is_nothing_to_say(cluster: Cluster) -> None:
     assert "no nodes available to schedule pods" == message(cluster)
 
 
+def test_no_node_has_devices_for_resource_claims(cluster: Cluster) -> None:
+    """Nothing in the cluster publishes ResourceSlices; nodes that come are looked at, and refuse it too."""
+    cluster.create(ready_node("a"), cpu_pod("web", resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}]))
+    cluster.create(ready_node("b"))
+
+    assert {"web": ""} == cluster.placed()
+    assert "0/2 nodes are available: 2 cannot allocate all claims." == message(cluster)
+
+
 def test_a_full_node_takes_no_more_pods(cluster: Cluster) -> None:
     """`pods` is a resource too: ten on this node."""
     cluster.create(ready_node("n"), *(cpu_pod(f"p{i:02}", "1m") for i in range(11)))

@@ -13,6 +13,7 @@ from kerf.sharing.unsupported import counted_by, unsupported_by
 
 _OVERCOMMITTED = ("cpu", "memory", "ephemeral-storage")
 """Whose limit may differ from the request, and only upwards."""
+_PLANNED_FOR = "ask by HAMi, MIG, time-slicing or MPS, or for whole GPUs"
 
 
 def amounts(subject: Subject, path: Path, kind: str) -> Iterator[tuple[Path, str, object]]:
@@ -139,30 +140,36 @@ def no_requests(subject: Subject, context: LintContext) -> Notes:
 
 @rule("KL066", "unsupported-sharing", Severity.ERROR, WORKLOADS)
 def unsupported_sharing(subject: Subject, context: LintContext) -> Notes:
-    """The pods ask for parts of GPUs by a way of sharing that Kerf does not plan for.
+    """The pods have resource claims (DRA), or ask for parts of GPUs by a way of sharing that Kerf does not plan for.
 
     No node is bought for such pods, because a sum over a node says nothing of its cards. Recognised are KAI Scheduler
     (Run:ai), Koordinator, Volcano vGPU, Alibaba's gpushare and cGPU, Tencent's gpu-manager and qGPU, Baidu's cGPU and
     XPU, Volcengine's mGPU, elastic-gpu, HAMi for AMD, Intel's GPU Aware Scheduling, and the accelerators of Huawei,
     Cambricon, Hygon, Kunlunxin, Moore Threads, MetaX, Enflame and Iluvatar: by resource, by annotation, and where the
     pods ask for a GPU by scheduler. So is any other resource whose name says a share of a card, such as
-    `example.com/gpu-core`, `-memory`, `-percentage` or `vgpu`. Kerf plans for HAMi, MIG, time-slicing, MPS and whole
-    GPUs, and counts other devices whole.
+    `example.com/gpu-core`, `-memory`, `-percentage` or `vgpu`. Nor is a node bought for pods with `resourceClaims`
+    (Dynamic Resource Allocation), or with a resource of a DeviceClass (`deviceclass.resource.kubernetes.io/`). Kerf
+    plans for HAMi, MIG, time-slicing, MPS and whole GPUs, and counts other devices whole.
     """
     held = held_by(subject)
+    for what in held.pod.spec.not_planned if held is not None else ():
+        at = next(iter(_asking(subject, what)), (*subject.pod, what))
+        message = f"Kerf does not plan for {what} (Dynamic Resource Allocation), and no node is bought for it"
+        yield Note(at, message, _PLANNED_FOR)
     cause = unsupported_by(held.pod, counted_by(context.families)) if held is not None else None
     if cause is None:
         return
-    places = [at for path, _ in subject.containers for at, name, _ in _amounts_of(subject, path) if name == cause.asked]
+    places = _asking(subject, cause.asked)
     metadata = (*(subject.template or ()), "metadata", "annotations", cause.asked)
     is_stated = held is not None and cause.asked in held.pod.annotations
     at = places[0] if places else metadata if is_stated else (*subject.pod, "schedulerName")
     whose = f"{cause.title} gives out what {cause.asked} asks for"
     unknown = f"{cause.asked} is by its name a share of a card that Kerf does not know"
     message = f"{whose if cause.title else unknown}, and no node is bought for it"
-    yield Note(at, message, "ask by HAMi, MIG, time-slicing or MPS, or for whole GPUs")
+    yield Note(at, message, _PLANNED_FOR)
 
 
-def _amounts_of(subject: Subject, path: Path) -> Iterator[tuple[Path, str, object]]:
-    for kind in ("limits", "requests"):
-        yield from amounts(subject, path, kind)
+def _asking(subject: Subject, resource: str) -> list[Path]:
+    """Where containers ask for the resource."""
+    held = ((*path, "resources", kind) for path, _ in subject.containers for kind in ("limits", "requests"))
+    return [(*at, resource) for at in held if resource in subject.mapping(*at)]

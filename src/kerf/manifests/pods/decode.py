@@ -67,6 +67,8 @@ _SPEC_PARTS = (
     "workloadRef",
     "runtimeClassName",
 )
+_OF_A_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
+"""Begins the resource by which a container asks for a device of a class without a claim of its own."""
 _VOLUME_PARTS = ("persistentVolumeClaim", "ephemeral")
 _CONTAINER_PARTS = ("name", "resources", "ports", "restartPolicy", "securityContext")
 
@@ -175,9 +177,11 @@ def _spec(raw: dict[str, Any], defaults: Defaults | None) -> PodSpec:
     affinity, preferred = node_affinity_of(raw)
     class_name = raw.get("priorityClassName") or (defaults.priority_class if defaults else "")
     is_on_host = bool(raw.get("hostNetwork"))
+    containers = tuple(_container(c, defaults, is_on_host) for c in raw.get("containers") or ())
+    init_containers = tuple(_container(c, defaults, is_on_host) for c in raw.get("initContainers") or ())
     return PodSpec(
-        containers=tuple(_container(c, defaults, is_on_host) for c in raw.get("containers") or ()),
-        init_containers=tuple(_container(c, defaults, is_on_host) for c in raw.get("initContainers") or ()),
+        containers=containers,
+        init_containers=init_containers,
         overhead=Resources.parse(raw.get("overhead") or {}),
         node_selector=node_labels_of(raw.get("nodeSelector") or {}),
         affinity=affinity,
@@ -188,7 +192,7 @@ def _spec(raw: dict[str, Any], defaults: Defaults | None) -> PodSpec:
         priority_class=class_name,
         scheduling_gates=tuple(gate["name"] for gate in raw.get("schedulingGates") or ()),
         claims=tuple(_claims(raw)),
-        not_planned=tuple(sorted(set(_not_planned(raw)))),
+        not_planned=tuple(sorted(set(_not_planned(raw, (*init_containers, *containers))))),
         termination_grace_s=_or(raw.get("terminationGracePeriodSeconds"), 30),
         active_deadline_s=raw.get("activeDeadlineSeconds"),
         pod_requests=_pod_requests(raw),
@@ -289,9 +293,12 @@ def _claim_templates(raw: dict[str, Any]) -> Iterator[ClaimTemplate]:
             yield claim_template_of(volume["name"], of_claim, is_ephemeral=True)
 
 
-def _not_planned(raw: dict[str, Any]) -> Iterator[str]:
+def _not_planned(raw: dict[str, Any], containers: Iterable[Container]) -> Iterator[str]:
     if raw.get("resourceClaims"):
         yield "resourceClaims"
+    asked = (each for container in containers for each in container.requests.items())
+    # kube-scheduler makes a resource claim for it (KEP-5004), and no node shows it.
+    yield from (name for name, amount in asked if amount > 0 and name.startswith(_OF_A_DEVICE_CLASS))
 
 
 _NO_SPEC = PodSpec(())

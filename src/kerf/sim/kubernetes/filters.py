@@ -21,6 +21,7 @@ NODE_PORTS, RESOURCES, EXTENDER = "NodePorts", "NodeResourcesFit", "extender"
 VOLUME_RESTRICTIONS, VOLUME_LIMITS = "VolumeRestrictions", "NodeVolumeLimits"
 VOLUMES, VOLUME_ZONE = "VolumeBinding", "VolumeZone"
 SPREAD, POD_AFFINITY = "PodTopologySpread", "InterPodAffinity"
+RESOURCE_CLAIMS = "DynamicResources"
 """Who refuses a pod: plugins of kube-scheduler, or an extender."""
 
 _UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", NO_SCHEDULE)
@@ -127,6 +128,9 @@ def refusals(attempt: Attempt, room: NodePods) -> Iterator[FilterRefusal]:
         refused = each.refusal(room)
         if refused is not None:
             yield refused
+    if "resourceClaims" in pod.spec.not_planned:
+        # No node has a device for a claim, because nothing here publishes ResourceSlices.
+        yield FilterRefusal(RESOURCE_CLAIMS, ("cannot allocate all claims",))
 
 
 def may_help(attempt: Attempt, refused_by: Collection[str], old: Node | None, new: Node) -> bool:
@@ -153,6 +157,7 @@ def may_help(attempt: Attempt, refused_by: Collection[str], old: Node | None, ne
         VOLUME_ZONE: lambda: has_other_labels,
         SPREAD: lambda: has_other_labels or has_opened,
         POD_AFFINITY: lambda: has_other_labels,
+        RESOURCE_CLAIMS: lambda: is_new,
         RESOURCES: lambda: (
             not _short(attempt, new.allocatable, NOTHING) and (old is None or _has_more(pod, old.allocatable, new))
         ),
