@@ -328,20 +328,27 @@ def bounded(decision: Decision, shapes: Sequence[Shape] = ()) -> Decision:
 def _unserved(decision: Decision, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
     """The pods, of those that were bought for, that nodes there are refuse while nothing of the plan is on them.
 
-    None where such nodes could be cleared or relabelled for them. Cost: shapes x kinds of nodes.
+    None where such nodes could be cleared or relabelled for them. Cost: for each shape at most the kinds of nodes, or
+    all nodes where pods that are there stand against it.
     """
     world = decision.world
     is_chosen = any(offered.pool.chosen_labels for offered in world.supply.available)
     if not shapes or decision.evictions or decision.relabels or world.snapshot.windows or is_chosen:
         return ()
     trial = Trial(world.snapshot, world.market, volumes=world.volumes)
-    found = []
-    for shape in shapes:
-        mark = trial.mark()
-        if not trial.place(Shape(shape.pods[:1], shape.asked))[0]:
-            found.append(shape)
-        trial.undo_to(mark)
-    return tuple(found)
+    return tuple(shape for shape in shapes if not _takes_one(trial, shape))
+
+
+def _takes_one(trial: Trial, shape: Shape) -> bool:
+    """Whether some node takes a pod of the shape. Nothing is left of the try."""
+    one = Shape(shape.pods[:1], shape.asked)
+    if not trial.ledger.concerns(one):
+        # Which node the scheduler would prefer does not matter here, and to find it all nodes must be asked.
+        return trial.takes_alone(one)
+    mark = trial.mark()
+    left = trial.place(one)[1]
+    trial.undo_to(mark)
+    return not left
 
 
 def alone(pods: Iterable[Pod]) -> tuple[Shape, ...]:
