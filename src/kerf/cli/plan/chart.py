@@ -14,6 +14,8 @@ _NODE_GAP, _ROW = 16, 100
 _LEAST_NODE = 44
 _MOST_KINDS = 60
 """Of equal nodes of one type that are drawn; the others are counted."""
+_WHOLE = 10_000
+"""A card, as plans count what is allocated of it."""
 
 _Fills = tuple[tuple[float, ...], ...]
 """By card, the parts of it that pods have."""
@@ -43,20 +45,33 @@ def svg(plan: Plan) -> str:
 
 def _heading(name: str, launches: Sequence[Launch], currency: str) -> str:
     price = price_text(sum(launch.price_micro for launch in launches))
-    fills = [sum(card) for launch in launches for card in _fills(launch)]
+    cards = sum(len(launch.devices) for launch in launches)
     pods = counted(sum(len(launch.pods) for launch in launches), "pod")
-    held = f", {percent_text(round(1000 * sum(fills)), 1000 * len(fills))} of the GPUs in use" if fills else ""
+    allocated = 1000 * sum(launch.allocated for launch in launches)
+    # Rounded down, as what is not in use is rounded up elsewhere.
+    held = f", {percent_text(allocated // (_WHOLE * cards), 1000)} of the GPUs in use" if cards else ""
     return f"{len(launches)} x {name}: {price} {currency}/h, {pods}{held}"
 
 
 def _fills(launch: Launch) -> _Fills:
-    """By card the part that each slice has: of the memory, or of the cores where that is more."""
-    cards: list[list[float]] = [[] for _ in launch.devices]
+    """By card the part that each slice has: of the memory, or of the cores where that is more.
+
+    All of a card have no more than is taken of its memory or of its cores. Time slices take neither: they are equal.
+    """
+    cards: list[list[tuple[float, float]]] = [[] for _ in launch.devices]
     for part in (part for pod in launch.pods for part in pod.slices):
         memory_mib = launch.devices[part.device].memory_mib
-        share = max(part.memory_mib / memory_mib if memory_mib else 0.0, part.cores / 100)
-        cards[part.device].append(round(share, 3))
-    return tuple(tuple(sorted(card, reverse=True)) for card in cards)
+        cards[part.device].append((part.memory_mib / memory_mib if memory_mib else 0.0, part.cores / 100))
+    time_slice = launch.allocated / _WHOLE / max(1, sum(map(len, cards)))
+    return tuple(_parts(card, time_slice) for card in cards)
+
+
+def _parts(slices: Sequence[tuple[float, float]], time_slice: float) -> tuple[float, ...]:
+    """The parts of one card, largest first, of what slices have of its memory and its cores."""
+    larger = [max(each) for each in slices]
+    taken = max((sum(amounts) for amounts in zip(*slices, strict=True)), default=0.0)
+    found = [share * taken / sum(larger) for share in larger] if taken else [time_slice] * len(slices)
+    return tuple(sorted((round(share, 3) for share in found), reverse=True))
 
 
 def _nodes(kinds: Sequence[tuple[_Fills, int]], top: int) -> tuple[list[str], int]:
