@@ -2,8 +2,10 @@
 
 import os
 import signal
+import sys
 from multiprocessing import active_children
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
 
 import pytest
 
@@ -26,6 +28,32 @@ def test_a_worker_that_is_killed_loses_no_result(tmp_path: Path) -> None:
         found[cell.digest] = outcome
 
     assert {cell.digest: played(cell) for cell in cells} == found
+
+
+_SWEEP = """
+import sys
+
+from kerf.sim.sweep.axes import read_sweep
+from kerf.sim.sweep.running import here
+
+if __name__ == "__main__":
+    for cell, outcome in here(read_sweep(sys.argv[1]).cells[:3], 2):
+        print("came", flush=True)
+        sys.stdin.read()
+"""
+
+
+def test_workers_of_a_sweep_that_is_killed_end(tmp_path: Path) -> None:
+    """They have its standard output, too, so it ends when the last of them does."""
+    script = tmp_path / "script.py"
+    script.write_text(_SWEEP, encoding="utf-8")
+    command = [sys.executable, str(script), write(tmp_path)]
+    with Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, text=True) as sweep:
+        assert sweep.stdout is not None
+        assert "came\n" == sweep.stdout.readline()
+        sweep.kill()
+
+        assert "" == sweep.communicate(timeout=60)[0]
 
 
 # The cluster's own threads and sockets end when they like.

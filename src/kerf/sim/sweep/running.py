@@ -5,6 +5,8 @@ once; only what a lost worker had not yet given is run again.
 """
 
 import multiprocessing
+import os
+import threading
 from asyncio import CancelledError
 from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
@@ -38,7 +40,8 @@ def here(cells: Sequence[SweepCell], workers: int) -> Iterator[tuple[SweepCell, 
     left, lost = list(cells), 0
     while left:
         # Spawned: what this process holds, such as threads and loops, is not for a worker.
-        with ProcessPoolExecutor(min(workers, len(left)), multiprocessing.get_context("spawn")) as pool:
+        spawned = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(min(workers, len(left)), spawned, _end_with_parent) as pool:
             asked = {pool.submit(_tried, cell): cell for cell in left}
             try:
                 for future in as_completed(asked):
@@ -49,6 +52,19 @@ def here(cells: Sequence[SweepCell], workers: int) -> Iterator[tuple[SweepCell, 
                 lost += 1
         if left and lost > MOST_LOST:
             raise WorkersLost(f"workers were lost {lost} times, the last time with {len(left)} runs left")
+
+
+def _end_with_parent() -> None:
+    """End this worker when the process that started it is gone: workers of one that is killed would wait for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def follow() -> None:
+        parent.join()
+        # Whatever the worker is at: no process is left to take its result.
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
 
 
 def on_dask(cells: Sequence[SweepCell], scheduler: str) -> Iterator[tuple[SweepCell, Outcome]]:
