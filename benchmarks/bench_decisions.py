@@ -18,8 +18,9 @@ from benchmarks.bench_openb import loop_s
 from kerf.catalog import aws
 from kerf.catalog.select import AWS, load_market
 from kerf.cli.collector import collect_seldom
+from kerf.engine.bounding import bounded
 from kerf.engine.buy.bound import proven
-from kerf.engine.decide import bounded, decide
+from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.first import first_command

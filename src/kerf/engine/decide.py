@@ -1,14 +1,13 @@
 """Decide what to do for the pods that wait. No word of it: `engine.explain` says why, from the same values."""
 
-from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 
 from kerf.engine.admitting import admitted, not_admitted
-from kerf.engine.buy.bound import proven
+from kerf.engine.bounding import bounded
 from kerf.engine.buy.floors import floor_launches
-from kerf.engine.buy.following import runs
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.relabelling import Relabelling, relabelled
 from kerf.engine.decision import Decision, Refusal
@@ -26,7 +25,7 @@ from kerf.engine.outcome import Outcome
 from kerf.engine.ownplaces import keep_own_places
 from kerf.engine.pacing import Pacing, paced
 from kerf.engine.place.preferences import Forms
-from kerf.engine.place.shapes import Readings, Shape, group, group_asking
+from kerf.engine.place.shapes import Readings, Shape, group
 from kerf.engine.place.trial import Trial
 from kerf.engine.place.volumes import Volumes
 from kerf.engine.place.wishable import Wishable
@@ -37,10 +36,9 @@ from kerf.engine.supply import pricing
 from kerf.engine.world import World
 from kerf.model.causes import Cause, FarFromBound
 from kerf.model.constraints import Taint
-from kerf.model.lowerbound import Ignored, LowerBound
 from kerf.model.placeholders import VIRTUAL
 from kerf.model.plan import Admission, Cost, GpuUse
-from kerf.model.pods import Pod, PodSpec
+from kerf.model.pods import Pod
 from kerf.model.policies import BUDGETS, COST, IGNORE
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.volumecauses import ClaimInUse
@@ -298,72 +296,3 @@ def _priced(decision: Decision, made: Outcome) -> Decision:
     before = pricing.cluster_price(world.snapshot.nodes, world.supply)
     cost = Cost(world.market.currency, before, before + sum(launch.price_micro for launch in launches))
     return replace(decision, cost=cost, gpus=GpuUse(paid, allocated))
-
-
-def bounded(decision: Decision, shapes: Sequence[Shape] = ()) -> Decision:
-    """The decision with its lower bound; as it is where all pods might go on nodes there are.
-
-    `shapes` are those that were to be bought for, where known: with nodes for all of them they need no new grouping.
-    Where nodes there are take some of the pods, others could take their places: then the bound is of those that no such
-    node takes even as it is before the plan.
-    """
-    world = decision.world
-    bought: list[tuple[Hashable, Sequence[Pod]]] = [(id(shape), shape.pods) for shape in shapes]
-    if sum(map(len, shapes)) != sum(len(node.pods) for node in decision.bought):
-        # Of nodes that are bought of one load those of one shape are equal.
-        bought = list(runs(decision.bought))
-    shapes = _grouped(bought)
-    if decision.placements:
-        shapes = _unserved(decision, shapes)
-        if not shapes:
-            return decision
-    bound: LowerBound | None = LowerBound(0, 0)
-    if world.market.types and shapes:
-        bound = proven(shapes, world.supply.available, world.holding)
-        if bound is not None and any(pods[0].spec.has_relations for _, pods in bought):
-            bound = replace(bound, ignored=(Ignored.OTHER_PODS, *bound.ignored))
-    return replace(decision, cost=replace(decision.cost, bound=bound))
-
-
-def _unserved(decision: Decision, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
-    """The pods, of those that were bought for, that nodes there are refuse while nothing of the plan is on them.
-
-    None where such nodes could be cleared or relabelled for them. Cost: for each shape at most the kinds of nodes, or
-    all nodes where pods that are there stand against it.
-    """
-    world = decision.world
-    is_chosen = any(offered.pool.chosen_labels for offered in world.supply.available)
-    if not shapes or decision.evictions or decision.relabels or world.snapshot.windows or is_chosen:
-        return ()
-    trial = Trial(world.snapshot, world.market, volumes=world.volumes)
-    return tuple(shape for shape in shapes if not _takes_one(trial, shape))
-
-
-def _takes_one(trial: Trial, shape: Shape) -> bool:
-    """Whether some node takes a pod of the shape. Nothing is left of the try."""
-    one = Shape(shape.pods[:1], shape.asked)
-    if not trial.ledger.concerns(one):
-        # Which node the scheduler would prefer does not matter here, and to find it all nodes must be asked.
-        return trial.takes_alone(one)
-    mark = trial.mark()
-    left = trial.place(one)[1]
-    trial.undo_to(mark)
-    return not left
-
-
-def alone(pods: Iterable[Pod]) -> tuple[Shape, ...]:
-    """The pods as they would be on nodes of their own, grouped: a bound leaves out what they ask of others."""
-    return _grouped((id(pod), (pod,)) for pod in pods)
-
-
-def _grouped(runs: Iterable[tuple[Hashable, Sequence[Pod]]]) -> tuple[Shape, ...]:
-    known: dict[int, PodSpec] = {}
-
-    def of(spec: PodSpec) -> PodSpec:
-        # The spec that is asked for is the pod's, so its identity stays its own.
-        if id(spec) not in known:
-            asks_more = spec.preferred or spec.has_relations
-            known[id(spec)] = replace(spec.alone(), preferred=()) if asks_more else spec
-        return known[id(spec)]
-
-    return group_asking(runs, of)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kerf.engine.decide import bounded, decide
+from kerf.engine.bounding import bounded
+from kerf.engine.decide import decide
 from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type

@@ -11,7 +11,20 @@ from kerf.model.instancetypes import ON_DEMAND, SPOT, InstanceType, Offering
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
 from kerf.testing.builders import a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
-from tests.engine.worlds import G5, G5_12X, M5, M5_2X, a_hami_pool, per_hour, planned, some, supply_of, two_containers
+from tests.engine.worlds import (
+    G5,
+    G5_12X,
+    M5,
+    M5_2X,
+    a_hami_node,
+    a_hami_pool,
+    per_hour,
+    planned,
+    seen,
+    some,
+    supply_of,
+    two_containers,
+)
 
 
 def bound_of(pods: list[Pod], pool: NodePool, *types: InstanceType) -> int | None:
@@ -104,20 +117,44 @@ def test_what_is_paid_already_is_in_the_bound() -> None:
     """The plan's bound is of the whole cluster, and none is stated where all pods could go to existing nodes."""
     pods = some(2, cpu=4)
     bought = planned(pods, [a_pool()], [M5])
-    placed = planned(pods, [a_pool()], [M5], nodes=[a_node()])
+    placed = planned(pods, [a_pool()], [M5], nodes=[a_node("a"), a_node("b")])
 
     assert 384_000 == bought.cost.bound_micro == bought.cost.after_micro
     assert placed.cost.bound_micro is None
 
 
-def test_pods_that_no_node_takes_have_a_bound_beside_others() -> None:
-    """One pod of four cores goes on the node, and the other could: only that of eight is sure to need a new one."""
+@pytest.mark.parametrize("nodes", [1, 7, 9])
+def test_equal_pods_beyond_what_nodes_take_have_an_exact_bound(nodes: int) -> None:
+    """A card of 22,888 MiB holds two slices of 8,000: of twenty, the others are sure to need new nodes."""
+    pods = some(20, gpu=1, gpumem=8_000)
+    free: dict[str, str | int] = {"cpu": 4, "memory": "16Gi", "pods": 58, "nvidia.com/gpu": 10}
+    there = [a_hami_node(a_node(f"n-{number}", allocatable=free)) for number in range(nodes)]
+
+    placed = plan(seen(*pods, *there, a_hami_pool()), a_market(G5))
+
+    assert 2 * nodes == len(placed.placements)
+    assert (10 - nodes) * 1_006_000 == placed.cost.bound_micro == placed.cost.after_micro
+
+
+def test_pods_of_which_nodes_could_take_others_have_a_bound_by_shape() -> None:
+    """The node takes one pod of four cores, whichever, and none of eight: one of each is to be bought for."""
     pods = [*some(2, cpu=4), a_pod("large", cpu=8)]
 
     placed = planned(pods, [a_pool()], [M5, M5_2X], nodes=[a_node()])
 
     assert 1 == len(placed.placements)
-    assert (384_000, 576_000) == (placed.cost.bound_micro, per_hour(placed))
+    assert (576_000, 576_000) == (placed.cost.bound_micro, per_hour(placed))
+
+
+def test_pods_with_several_cards_are_not_counted_where_a_node_takes_one() -> None:
+    """How many a node takes depends on which cards are taken first: the bound could be too high."""
+    free: dict[str, str | int] = {"cpu": 48, "memory": "192Gi", "pods": 58, "nvidia.com/gpu": 40}
+    there = a_hami_node(a_node("n", allocatable=free), 4)
+
+    placed = plan(seen(*some(9, gpu=2, gpumem=8_000), there, a_hami_pool()), a_market(G5_12X))
+
+    assert 4 == len(placed.placements)
+    assert placed.cost.bound_micro is None
 
 
 def test_the_bound_can_be_left_out() -> None:

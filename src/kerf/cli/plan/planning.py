@@ -32,7 +32,8 @@ from kerf.cli.prices import unpriced_text
 from kerf.cli.progress import progress
 from kerf.cli.render import counted, emit, some
 from kerf.cli.timings import Stopwatch
-from kerf.engine.decide import bounded, decide
+from kerf.engine.bounding import bounded
+from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.causes import HasExpired

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from kerf.cli.plan.json import API_VERSION, Json, cards_number
 from kerf.cli.render import percent_text, table
-from kerf.engine.decide import bounded, decide
+from kerf.engine.bounding import bounded
+from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
 from kerf.engine.options import Options
 from kerf.engine.world import World

@@ -6,8 +6,8 @@ costs much more than its pods are worth is wasted, whatever its size.
 
 from collections.abc import Iterable, Sequence
 
+from kerf.engine.bounding import alone
 from kerf.engine.buy.bound import proven_of_served
-from kerf.engine.decide import alone
 from kerf.engine.world import World
 from kerf.model.lowerbound import NANO
 from kerf.model.pods import Pod

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from kerf.engine.bounding import alone
 from kerf.engine.buy.bound import proven_of_served
-from kerf.engine.decide import alone, decide
+from kerf.engine.decide import decide
 from kerf.engine.disruption.buffers import keeps_buffers
 from kerf.engine.disruption.candidates import candidates, moving
 from kerf.engine.disruption.command import Command, deleting
