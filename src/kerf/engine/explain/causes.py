@@ -640,7 +640,8 @@ def _(_: causes.SolverFailed) -> str:
 def _(cause: causes.TooManyKinds) -> str:
     return (
         f"{cause.kinds:,} kinds of pods need nodes, more than the {cause.most:,} for which this budget looks for the "
-        "cheapest mix: nodes are filled one by one and may cost more; the lower bound shows how much at most"
+        "cheapest mix: nodes are filled one by one and may cost more; a lower bound, if the plan has one, shows "
+        "how much at most"
     )
 
 
