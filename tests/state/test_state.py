@@ -411,6 +411,19 @@ def test_a_watch_that_lags_behind_our_write_does_not_take_it_back() -> None:
     assert "i-2" == claim_of(state).provider_id
 
 
+def test_a_deletion_is_not_taken_back_by_the_form_that_was_written_before_it() -> None:
+    """A deletion gives no form back, so its note bears the version of the write before it."""
+    state, created = ClusterState(), a_claim("c", uid="u", resource_version="5")
+    state.apply(Upserted(created))
+    state.note(replace(created, provider_id="i-1", deleted_s=60.0, resource_version="9"))
+
+    state.apply(Upserted(replace(created, provider_id="i-1", resource_version="9")))
+    assert claim_of(state).is_deleting
+
+    state.apply(Upserted(replace(created, deleted_s=61.0, resource_version="10")))
+    assert 61.0 == claim_of(state).deleted_s
+
+
 @pytest.mark.parametrize(
     ("event", "found"),
     [

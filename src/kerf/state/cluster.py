@@ -166,8 +166,16 @@ class ClusterState(Objects):
         is_of_it = isinstance(event, Upserted) and value.uid == uid and value.resource_version.isdecimal()
         if is_of_it and int(value.resource_version) < version:
             return True
+        if is_of_it and int(value.resource_version) == version and self._is_ending(named) and value.deleted_s is None:
+            # A deletion gives no form back, so it was noted with the version before it.
+            return True
         del self._noted[named]
         return False
+
+    def _is_ending(self, named: tuple[str, str]) -> bool:
+        """Whether the state has noted that a claim is being deleted."""
+        held: Any = self.find(*named)
+        return isinstance(held, NodeClaim) and held.is_deleting
 
     def _index(self, key: str, before: Any, after: Any) -> None:
         """Keep what is joined in step with one object, which was `before` and is `after`; None for no object."""
