@@ -108,7 +108,9 @@ class Replacing:
         news = self._news(claim)
         pods = (pod for new in news for pod in self._state.pods_on(new.node_name))
         nodes = [self._state.node_of(each) for each in self._waiting_alike(claim)]
-        is_as_planned = not any(REGISTERED_LESS in new.annotations for new in news) and not any(map(moves, pods))
+        is_whole = not any(REGISTERED_LESS in new.annotations for new in news)
+        # A static pool would have too many nodes: the old one went all the same, as a surplus.
+        is_as_planned = is_whole and (self._is_of_static_pool(claim) or not any(map(moves, pods)))
         if self._state.node_of(claim) is None or is_as_planned:
             return Handover.READY
         snapshot = self._state.snapshot(self._ports.clock.now_s())
@@ -121,6 +123,10 @@ class Replacing:
             self._found, self._kept = (snapshot.version, market, found), world.left() or self._kept
         all_found = {found.get(node.name, Handover.READY) for node in nodes if node is not None}
         return next(each for each in (Handover.NOWHERE, Handover.COMING, Handover.READY) if each in all_found)
+
+    def _is_of_static_pool(self, claim: NodeClaim) -> bool:
+        pool = self._state.pool(claim.node_pool)
+        return pool is not None and pool.replicas is not None
 
     def _news(self, claim: NodeClaim) -> tuple[NodeClaim, ...]:
         return tuple(filter(None, map(self._state.claim, claim.replaced_by)))
