@@ -1,5 +1,7 @@
 """A claim ends at the age that it states."""
 
+import pytest
+
 from kerf.controllers.nodeclaim.drift import Drift
 from kerf.controllers.nodeclaim.expiration import Expiration
 from kerf.manifests.encode import node_claim_status
@@ -54,9 +56,10 @@ def test_a_pool_may_ask_for_replacements_first(cluster: Cluster) -> None:
     assert ("True", "Expired") == cluster.condition("Drifted")[:2]
 
 
-def test_an_age_below_the_time_to_start_is_said_on_the_pool(cluster: Cluster) -> None:
-    """A claim that starts has its deadlines, and goes once it is up."""
-    cluster.put(pool())
+@pytest.mark.parametrize("annotations", [None, REPLACED], ids=["at once", "others first"])
+def test_an_age_below_the_time_to_start_is_said_on_the_pool(cluster: Cluster, annotations: Json | None) -> None:
+    """A claim that starts has its deadlines, and goes once it is up; also where others come before it goes."""
+    cluster.put(pool(annotations=annotations))
     cluster.claimed(expire_after_s=30, reached=("Launched",))
     begin(cluster)
     cluster.at(120)

@@ -54,13 +54,14 @@ class Expiration:
         claim = self._state.claim(key)
         if claim is None or claim.is_deleting or claim.expire_after_s is None or claim.expires_s is None:
             return DONE
-        pool = self._state.pool(claim.node_pool)
-        if pool is not None and pool.replaces_expired:
+        pool, is_up = self._state.pool(claim.node_pool), claim.is_true(INITIALIZED)
+        is_replaced = pool is not None and pool.replaces_expired
+        if is_replaced and is_up:
             return Result(_AGAIN_S)
         left_s = claim.expires_s - self._ports.clock.now_s()
         if left_s > 0:
-            return Result(min(left_s, _LONGEST_S))
-        if not claim.is_true(INITIALIZED):
+            return Result(min(left_s, _AGAIN_S if is_replaced else _LONGEST_S))
+        if not is_up:
             # It has its deadlines, and would be bought again at once.
             self._ports.recorder.record(events.expires_too_soon(claim.node_pool, duration_text(claim.expire_after_s)))
             return Result(_SOON_S)
