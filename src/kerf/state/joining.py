@@ -51,13 +51,22 @@ def joined(parts: Parts, family: Family) -> ClusterNode:
         devices = predicted if waiting else ()
     else:
         # Of cards that were cut beforehand kubelet shows sums only; where they agree, the prediction says more.
-        devices = predicted if is_cut and shown(predicted) == shown(observed) else observed
+        devices = (_shown_of(predicted, observed) if is_cut else ()) or observed
     used: tuple[DeviceState, ...] = ()
     if devices:
         used = family.occupied(devices, [_occupant(pod, family) for pod in (*parts.pods, *parts.booked)])
     return ClusterNode(
         node, claim, parts.pods, used, family.name if devices or observed else "", problem, bool(observed)
     )
+
+
+def _shown_of(predicted: tuple[DeviceState, ...], observed: tuple[DeviceState, ...]) -> tuple[DeviceState, ...]:
+    """As many of the predicted cards as show what kubelet shows; none where no number of them does.
+
+    A broken card takes its parts along, and of equal cards nothing says which one it was.
+    """
+    amounts = shown(observed)
+    return next((found for left in range(len(predicted), 0, -1) if shown(found := predicted[:left]) == amounts), ())
 
 
 def _labels(parts: Parts) -> Mapping[str, str]:
