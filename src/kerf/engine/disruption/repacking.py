@@ -141,7 +141,7 @@ class _Fleet:
 
 
 def _best(world: World, fleet: _Fleet) -> Substitution | None:
-    """What saves the largest share of what its nodes cost, else what others save, else single ones.
+    """What saves the largest share of what its nodes cost, else what others save, else single ones, else few nodes all.
 
     Of two orders those first in each are tried. Where most are wasted all go together if they can: what the others keep
     would be missing beside the rest.
@@ -163,7 +163,8 @@ def _best(world: World, fleet: _Fleet) -> Substitution | None:
         found = tries.of(chosen)
         if found is not None:
             return found
-    return None
+    # Of two nodes that fill one together the bound may give all of its price to the pods of one.
+    return tries.of(_within(world, judged)) if wasted and len(judged) <= _FEW else None
 
 
 class _Tries:
