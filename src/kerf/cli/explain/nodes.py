@@ -22,6 +22,7 @@ from kerf.engine.study.usage.overload import MEASURED, crowd_text, crowds, load_
 from kerf.engine.supply.caps import excess
 from kerf.model import promises
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from kerf.model.gpu import DeviceState
 from kerf.model.instancetypes import price_number
 from kerf.model.nodepool import DRIFTED, EMPTY, REPLACE_EXPIRED, UNDERUTILIZED
 from kerf.model.snapshot import ClusterNode
@@ -189,8 +190,15 @@ def _card_lines(node: ClusterNode, read: ReadInput) -> Iterator[str]:
         memory = f"{held.used_memory_mib} of {held.memory_mib} MiB, " if held.memory_mib else ""
         yield (
             f"  GPU {held.index} ({held.model or 'model unknown'}): {memory}"
-            f"{held.used_cores} of {held.cores} cores, {held.used_slots} of {held.slots} slots; {holders}"
+            f"{held.used_cores} of {held.cores} cores, {_places(held)}; {holders}"
         )
+
+
+def _places(device: DeviceState) -> str:
+    """How many pods the card takes and has: slots, or MIG instances by profile."""
+    if device.slots or not device.partitions:
+        return f"{device.used_slots} of {device.slots} slots"
+    return ", ".join(f"{part.used} of {part.count} {part.profile or part.resource}" for part in device.partitions)
 
 
 def _condition_lines(node: ClusterNode) -> Iterator[str]:

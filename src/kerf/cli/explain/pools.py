@@ -90,7 +90,7 @@ class _Pool:
     def may_go(self) -> dict[str, int | None]:
         """How many nodes the budgets let go now, by reason; None: any number."""
         census = Census.of(self.read.snapshot)
-        reasons = (EMPTY, UNDERUTILIZED) if self.pool.replicas is None else (DRIFTED,)
+        reasons = (EMPTY, UNDERUTILIZED, DRIFTED) if self.pool.replicas is None else (DRIFTED,)
         return {reason: census.allowed(self.pool, reason) for reason in reasons}
 
     def opens_text(self, reason: str) -> str:

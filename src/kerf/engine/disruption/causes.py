@@ -32,9 +32,10 @@ class Nominated(Cause):
 
 @dataclass(frozen=True, slots=True)
 class ProtectedPod(Cause):
-    """An annotation of a pod on the node forbids it."""
+    """An annotation of a pod on the node forbids it; until when, None where it says `true`."""
 
     pod: Name
+    until_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from kerf.engine.disruption.causes import (
     SeveralBudgets,
 )
 from kerf.model.causes import Name
-from kerf.model.eviction import Budgets, is_protected, protected_until_s, protection_problem
+from kerf.model.eviction import Budgets, protected_until_s, protection_problem
 from kerf.model.nodeclaim import DISRUPTED_TAINT, DO_NOT_DISRUPT
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
@@ -100,8 +100,9 @@ class Obstacles:
 
     def _of_pod(self, guarded: "_Guarded") -> Obstacle | None:
         pod, covering = guarded
-        if is_protected(pod, self._now_s):
-            return ProtectedPod(Name(pod.key))
+        until_s = protected_until_s(pod)
+        if until_s > self._now_s:
+            return ProtectedPod(Name(pod.key), until_s if until_s < math.inf else None)
         if len(covering) > 1:
             return SeveralBudgets(Name(pod.key))
         if covering and self._held[pod.namespace, covering[0]].holds(pod):

@@ -78,8 +78,9 @@ def obstacle_text(cause: Obstacle) -> str:
             return f'disruption is blocked through the "{DO_NOT_DISRUPT}" annotation{whose}'
         case Nominated():
             return "node is nominated for a pending pod"
-        case ProtectedPod(pod):
-            return f'pod {pod} has "{DO_NOT_DISRUPT}" annotation'
+        case ProtectedPod(pod, until_s):
+            until = "" if until_s is None else f" until {instant_text(until_s)}"
+            return f'pod {pod} has "{DO_NOT_DISRUPT}" annotation{until}'
         case SeveralBudgets(pod):
             return f"eviction does not support multiple PDBs (pod {pod})"
         case BudgetPrevents(namespace, name):
