@@ -11,6 +11,7 @@ from kerf.model.constraints import Requirement, Requirements
 from kerf.model.nodeclaim import DISRUPTED_TAINT, DO_NOT_DISRUPT
 from kerf.model.pods import Owner, PodDisruptionBudget
 from kerf.model.snapshot import ClusterNode
+from kerf.model.times import instant_text
 from kerf.testing.builders import NOON_S, a_pod
 from tests.engine.disruption.clusters import a_cluster, free_pool, on, ours
 
@@ -44,6 +45,13 @@ def test_a_protected_pod_holds_its_node(owner: Owner | None) -> None:
     assert f'pod default/p has "{DO_NOT_DISRUPT}" annotation' == why_not(
         on("a", "p", owner=owner, annotations=PROTECTED)
     )
+
+
+def test_a_pod_that_is_protected_for_a_time_says_until_when() -> None:
+    """From its start, and only as long as that lasts."""
+    shielded = on("a", "p", annotations={DO_NOT_DISRUPT: "2h"}, started_s=NOON_S - 3600)
+    assert f'pod default/p has "{DO_NOT_DISRUPT}" annotation until {instant_text(NOON_S + 3600)}' == why_not(shielded)
+    assert "" == why_not(replace(shielded, started_s=NOON_S - 7200))
 
 
 @pytest.mark.parametrize("state", [{"phase": "Succeeded"}, {"deleted_s": NOON_S}], ids=["ended", "terminating"])

@@ -162,6 +162,15 @@ def _notes(found: Sequence[ConsolidationStep], world: World) -> Iterator[str]:
             yield f"{len(expiring)} nodes that stay end by expireAfter: the first is {when}"
 
 
+def _bound_text(after_micro: int, bound_micro: int | None) -> str:
+    """How far from the bound that is; empty where none is known."""
+    if not bound_micro:
+        return ""
+    over = max(0, after_micro - bound_micro)
+    how = f"at most {percent_text(over, bound_micro)} above the cheapest possible" if over else "the cheapest possible"
+    return f"; lower bound {price_text(bound_micro)}, so it is {how}"
+
+
 def steps_lines(found: Sequence[ConsolidationStep], world: World, bound_micro: int | None) -> Iterator[str]:
     """A row a step, then what they come to, then the nodes that stay, those together that do for the same reason."""
     currency = world.market.currency
@@ -180,17 +189,12 @@ def steps_lines(found: Sequence[ConsolidationStep], world: World, bound_micro: i
         yield ""
         before, after = _prices(found, world)
         text = f"cost: {price_text(before)} -> {price_text(after)} {currency}/h, {counted(_moved(found), 'pod')} moved"
-        if bound_micro:
-            over = max(0, after - bound_micro)
-            how = (
-                f"at most {percent_text(over, bound_micro)} above the cheapest possible"
-                if over
-                else "the cheapest possible"
-            )
-            text += f"; lower bound {price_text(bound_micro)}, so it is {how}"
-        yield text
+        yield f"{text}{_bound_text(after, bound_micro)}"
     else:
         yield "no node would go"
+        _, now = _prices(found, world)
+        if now:
+            yield f"cost: {price_text(now)} {currency}/h{_bound_text(now, bound_micro)}"
     yield from (f"note: {note}" for note in _notes(found, world))
     alike: dict[Hashable, list[_Stays]] = {}
     for each in _staying(found, world):
