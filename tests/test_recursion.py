@@ -17,7 +17,7 @@ BOUNDED = {
     "clouds/aws/nodeclass/hashing.py": {"_filled _plain": "as deep as the dataclasses of the model"},
     "clouds/aws/userdata/toml.py": {"_value": "ends at _MOST_LEVELS"},
     "clouds/kwok/machines.py": {"_run touch": OWN_STACK},
-    "controllers/runtime.py": {"_enqueue_at _run enqueue": OWN_STACK},
+    "controllers/runtime.py": {"_begin _enqueue_at _run enqueue": OWN_STACK},
     "engine/explain/alike.py": dict.fromkeys(
         ("kind_of", "_several_text alike_text"), "what holds a node that is due is no `Due`"
     ),

@@ -51,13 +51,14 @@ def _unserved(decision: Decision, bought: Sequence[tuple[Hashable, Sequence[Pod]
         return ()
     placed = {placement.pod.pod for placement in decision.placements}
     there = ((pod.key, (pod,)) for pod in decision.pending if pod.key in placed)
+    # They come last in their shapes, so those that no node takes are among them.
     needing = {pod.key for _, pods in bought for pod in pods}
     trial = Trial(world.snapshot, world.market, volumes=world.volumes)
     is_cut = any(device.profiles for node in world.snapshot.nodes for device in node.devices)
     found = (
         _beyond(trial, shape, is_cut=is_cut)
-        for shape in _grouped(chain(bought, there))
-        if any(pod.key in needing for pod in shape.pods)
+        for shape in _grouped(chain(there, bought))
+        if shape.pods[-1].key in needing
     )
     return tuple(shape for shape in found if shape is not None)
 

@@ -43,6 +43,18 @@ class TrialNodes(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """A node that takes a pod, and its place in the scheduler's order (least first).
+
+    Without a `result` that is what a node like it said, and it is still to be asked itself.
+    """
+
+    index: int
+    order: float
+    result: Placed | None = None
+
+
 @dataclass
 class _Cell:
     """Nodes in the same domains. `unasked` are those not looked at yet, last one first; `refused` wait.
@@ -62,7 +74,8 @@ class Line:
 
     Without `has_preferences` that is the order of the nodes, so a node is looked at once those before it are full.
     `taken` takes nodes off the end of a list until one takes a pod, and says which; None once the list is empty.
-    Cost: the nodes that are looked at, and for each pod the checks of the cells that have opened since the last one.
+    Cost: the nodes that are looked at, of which those alike ask but one until their turn comes, and for each pod the
+    checks of the cells that have opened since the last one.
     """
 
     def __init__(
@@ -70,12 +83,14 @@ class Line:
         nodes: TrialNodes,
         shape: Shape,
         candidates: Sequence[int],
-        taken: Callable[[list[int]], tuple[int, Placed] | None],
+        taken: Callable[[list[int]], Taking | None],
         *,
         has_preferences: bool,
     ) -> None:
         self._nodes, self._shape, self._candidates, self._taken = nodes, shape, candidates, taken
         self._results: dict[int, Placed] = {}
+        # The order of nodes that were not asked themselves.
+        self._likely: dict[int, float] = {}
         self._cell_of: dict[int, int] = {}
         self._seen = nodes.mark()
         self._is_eager = has_preferences
@@ -137,9 +152,10 @@ class Line:
         if nodes.ledger.version != self._version:
             self._look(self._candidates)
             self._results.clear()
+            self._likely.clear()
         else:
             for index in nodes.changed_since(self._seen):
-                if index in self._results:
+                if index in self._results or index in self._likely:
                     self._look_again(index)
         self._seen = nodes.mark()
         opened = openings(self._checks)
@@ -164,12 +180,12 @@ class Line:
             heapq.heappush(self._heads, (_FIRST, number))
 
     def _look_again(self, index: int) -> None:
-        before = self._results.pop(index)
+        before, likely = self._results.pop(index, None), self._likely.pop(index, None)
         result = self._nodes.alone(index, self._shape)
         if result is None:
             return
         self._results[index] = result
-        if result.order != before.order:
+        if result.order != (likely if before is None else before.order):
             number, place = self._cell_of.get(index, 0), (result.order, index)
             cell = self._cells[number]
             heapq.heappush(cell.choices, place)
@@ -186,6 +202,8 @@ class Line:
             if not cell.choices:
                 return None
             order, index = cell.choices[0]
+            if self._likely.get(index) == order:
+                self._look_again(index)
             result = self._results.get(index)
             if result is None or result.order != order:
                 heapq.heappop(cell.choices)
@@ -197,7 +215,10 @@ class Line:
 
     def _ask(self, cell: _Cell) -> None:
         found = self._taken(cell.unasked)
-        if found is not None:
-            index, result = found
-            self._results[index] = result
-            heapq.heappush(cell.choices, (result.order, index))
+        if found is None:
+            return
+        if found.result is None:
+            self._likely[found.index] = found.order
+        else:
+            self._results[found.index] = found.result
+        heapq.heappush(cell.choices, (found.order, found.index))

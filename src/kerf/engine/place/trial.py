@@ -23,7 +23,7 @@ from kerf.engine.place.devices import (
 )
 from kerf.engine.place.domains import Lasting
 from kerf.engine.place.fit import Placed, fit, kept_out
-from kerf.engine.place.lines import Line
+from kerf.engine.place.lines import Line, Taking
 from kerf.engine.place.nodekinds import NodeKinds, deciding
 from kerf.engine.place.noderooms import NodeRoom, daemons_to_come, is_usable, ledger_of, rooms_of
 from kerf.engine.place.queueing import Destined, come_in_order, destined
@@ -341,19 +341,28 @@ class Trial:
 
     def _taking(
         self, shape: Shape, closed: str, among: Callable[[NodeRoom], bool] | None
-    ) -> Callable[[list[int]], tuple[int, Placed] | None]:
+    ) -> Callable[[list[int]], Taking | None]:
         """Takes nodes off the end of a list until one takes a pod by itself. Of nodes that refuse one for the same
-        thing only one is asked."""
+        thing only one is asked, and of nodes that differ in no more than what is left of their resources, one that
+        takes a pod: the others are likely to, and have the same place in the scheduler's order."""
         refusing: set[int] = set()
+        orders: dict[tuple[int, int], float] = {}
+        is_choosy = self._is_choosy(shape)
 
-        def taken(unasked: list[int]) -> tuple[int, Placed] | None:
+        def taken(unasked: list[int]) -> Taking | None:
             while (index := self._kinds.next_unlike(refusing, unasked, self.rooms)) is not None:
                 spot, room = self.spots[index], self.rooms[index]
                 if spot.cluster_node.name == closed or (among is not None and not among(spot)):
                     continue
+                admission, _, cards = self._kinds.of(index, room)
+                order = orders.get((admission, cards))
+                if order is not None:
+                    return Taking(index, order)
                 result = spot.fit(room, shape)
                 if isinstance(result, Placed):
-                    return index, result
+                    if not is_choosy:
+                        orders[admission, cards] = result.order
+                    return Taking(index, result.order, result)
                 if _is_common(spot.target, shape, result.stage):
                     refusing.add(deciding(self._kinds.of(index, room), result.stage))
             return None
