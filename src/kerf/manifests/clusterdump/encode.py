@@ -24,6 +24,8 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _OF_VOLUMES = frozenset({BIND_COMPLETED, SELECTED_NODE, DEFAULT_CLASS, OLD_DEFAULT_CLASS, OLD_CLASS})
 _NEVER = frozenset({"managedFields", "userData", _LAST_APPLIED})
 """Left out of every dump: the server's own bookkeeping, a copy of the object, and scripts with which machines start."""
+_LEFT_OUT = object()
+"""In place of a value that is not kept."""
 
 
 def _of(names: str, **forms: Form) -> dict[str, Form]:
@@ -47,6 +49,11 @@ def _most_annotations(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return {key: text for key, text in value.items() if key != _LAST_APPLIED}
+
+
+def _unless_text(value: Any) -> Any:
+    """Nothing reads it, but an object in which it is no text is refused, from a dump as before."""
+    return _LEFT_OUT if isinstance(value, str) else value
 
 
 def _claiming(value: Any) -> Any:
@@ -102,6 +109,7 @@ _VOLUME = _of(
 )
 _CONTAINER = _of(
     "name resources restartPolicy",
+    image=_unless_text,
     ports=_of("containerPort hostPort protocol hostIP"),
     securityContext=_of("privileged"),
 )
@@ -255,7 +263,8 @@ def _kept(value: Any, form: Form) -> Any:
     if not isinstance(form, Mapping):
         return form(value)
     if isinstance(value, dict):
-        return {name: _kept(value[name], form[name]) for name in value if name in form}
+        kept = ((name, _kept(value[name], form[name])) for name in value if name in form)
+        return {name: each for name, each in kept if each is not _LEFT_OUT}
     return [_kept(each, form) for each in value] if isinstance(value, list) else value
 
 
