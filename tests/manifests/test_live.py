@@ -203,6 +203,18 @@ def test_a_handshake_is_no_change_unless_the_devices_are_gone(key: str, said: st
     assert {"a/b": "c"} | ({key: "Deleted"} if said.startswith("Deleted") else {}) == again.annotations
 
 
+def test_an_annotation_that_only_begins_like_a_handshake_is_read_again() -> None:
+    """What a node is known by leaves out no more than what is not kept."""
+    first, then = (a_live_node(version, "2026-01-05T07:00:00Z") for version in "12")
+    for node, text in ((first, "one"), (then, "other")):
+        node["metadata"]["annotations"] = {"hami.io/node-handshakes": text}
+    decode_live(json.dumps(first, separators=(",", ":")).encode(), "Node", "v1")
+
+    again = decode_live(json.dumps(then, separators=(",", ":")).encode(), "Node", "v1")
+    assert isinstance(again, Node)
+    assert {"hami.io/node-handshakes": "other"} == again.annotations
+
+
 def test_the_items_of_a_page_are_decoded_as_they_are() -> None:
     """Without being copied first."""
     page = decode_list(json.dumps({"metadata": {}, "items": [a_live_pod()]}).encode())

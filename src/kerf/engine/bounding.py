@@ -42,8 +42,8 @@ def _unserved(decision: Decision, bought: Sequence[tuple[Hashable, Sequence[Pod]
     """The pods, of the shapes that were bought for, that nodes there are refuse while nothing else of the plan is on
     them.
 
-    None where such nodes could be cleared or relabelled for them. Cost: for each shape the kinds of nodes and the pods
-    that they take, or all nodes where pods that are there stand against it.
+    None where such nodes could be cleared or relabelled for them. Cost: the cards of all nodes; for each shape the
+    kinds of nodes and the pods that they take, or all nodes where pods that are there stand against it.
     """
     world = decision.world
     is_chosen = any(offered.pool.chosen_labels for offered in world.supply.available)
@@ -54,7 +54,7 @@ def _unserved(decision: Decision, bought: Sequence[tuple[Hashable, Sequence[Pod]
     # They come last in their shapes, so those that no node takes are among them.
     needing = {pod.key for _, pods in bought for pod in pods}
     trial = Trial(world.snapshot, world.market, volumes=world.volumes)
-    is_cut = any(device.profiles for node in world.snapshot.nodes for device in node.devices)
+    is_cut = any(device.profiles for room in trial.rooms for device in room.devices)
     found = (
         _beyond(trial, shape, is_cut=is_cut)
         for shape in _grouped(chain(there, bought))

@@ -150,7 +150,7 @@ _EVENTS = msgspec.json.Decoder(_Event)
 _NAMED = msgspec.json.Decoder(_Named)
 _STATUSES = msgspec.json.Decoder(_Status)
 _NODES = msgspec.json.Decoder(_Node)
-_HANDSHAKE = re.compile(rb'"[^"\\/]*/node-(?:vgpu-)?handshake[^"\\]*":"(?!Deleted)[^"\\]*"')
+_HANDSHAKE = re.compile(rb'"[^"\\/]*/node-(?:vgpu-)?handshake(?:-[^"\\]*)?":"(?!Deleted)[^"\\]*"')
 """Those of `kerf.manifests.cluster` that are not kept."""
 _MOST_NODES = 10_000
 _NODES_READ: dict[bytes, tuple[bytes, Node]] = {}

@@ -2,18 +2,22 @@
 
 import pytest
 
+from kerf.catalog import aws
 from kerf.engine.buy.bound import lower_bound
 from kerf.engine.explain.plan import plan
 from kerf.engine.options import Options
 from kerf.engine.place.shapes import group
 from kerf.model.constraints import CAPACITY_TYPE
 from kerf.model.instancetypes import ON_DEMAND, SPOT, InstanceType, Offering
+from kerf.model.nodeclaim import LAUNCHED, PREDICTED_DEVICES
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Pod
-from kerf.testing.builders import a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
+from kerf.model.promises import devices_text
+from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
 from tests.engine.worlds import (
     G5,
     G5_12X,
+    HAMI,
     M5,
     M5_2X,
     a_hami_node,
@@ -154,6 +158,20 @@ def test_pods_with_several_cards_are_not_counted_where_a_node_takes_one() -> Non
     placed = plan(seen(*some(9, gpu=2, gpumem=8_000), there, a_hami_pool()), a_market(G5_12X))
 
     assert 4 == len(placed.placements)
+    assert placed.cost.bound_micro is None
+
+
+def test_pods_beside_a_card_that_mig_will_cut_are_not_counted_where_it_takes_one() -> None:
+    """Nor where the node with the card is still on its way: how many instances it holds depends on their starts."""
+    a100 = next(shape for kind in aws.load().types if kind.name == "p4d.24xlarge" for shape in kind.devices)
+    kind = an_instance_type("a100.large", devices=[a100], memory="96Gi", price="4.00")
+    predicted = {PREDICTED_DEVICES: devices_text([a100])}
+    claim = a_claim("c", instance_type="a100.large", labels=HAMI, annotations=predicted, reached=(LAUNCHED,))
+    pool = a_hami_pool(annotations={"kerf.dev/hami-mode": "mig"})
+
+    placed = plan(seen(*some(3, gpu=1, gpumem=18_000), claim, pool), a_market(kind))
+
+    assert (2, 1) == (len(placed.placements), len(placed.launches))
     assert placed.cost.bound_micro is None
 
 
