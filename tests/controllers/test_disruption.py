@@ -234,6 +234,20 @@ def test_a_protection_that_says_nothing_is_reported_on_the_pod(cluster: Cluster)
     assert [] == cluster.said("DisruptionBlocked")
 
 
+@pytest.mark.parametrize(("value", "times"), [("2h", 1), ("True", 1), ("false", 0)])
+def test_a_time_on_a_node_protects_nothing_and_says_so(cluster: Cluster, value: str, times: int) -> None:
+    """On nodes Karpenter knows `true` alone; the node goes."""
+    cluster.put(pool(disruption=ANY_NUMBER))
+    cluster.running(node={"annotations": {"karpenter.sh/do-not-disrupt": value}}, **MAY_GO)
+    begin(cluster)
+    cluster.at(60)
+
+    assert ["gpu-1"] == going(cluster)
+    said = cluster.said("InvalidDoNotDisruptAnnotation")
+    expected = f'Invalid karpenter.sh/do-not-disrupt annotation: on nodes it is "true" or nothing, got "{value}"'
+    assert [f"{expected}, ignoring annotation"] * times == said
+
+
 def test_a_node_on_which_a_waiting_pod_has_its_place_stays(cluster: Cluster) -> None:
     """A scheduler tries again only after a while: the node that was bought for the pod is not empty until then."""
     cluster.put(pod(limits={"cpu": "1"}))

@@ -264,6 +264,14 @@ def test_do_not_disrupt_of_a_pool_is_true_alone() -> None:
     assert "KL077" in codes(looked(text % ("linux", "g5")))
 
 
+@pytest.mark.parametrize("value", ["4h", "true"])
+def test_do_not_disrupt_of_a_node_is_true_alone(value: str) -> None:
+    """As on a pool."""
+    text = 'apiVersion: v1\nkind: Node\nmetadata: {name: n, annotations: {karpenter.sh/do-not-disrupt: "%s"}}\n'
+
+    assert (value != "true") == ("KL077" in codes(looked(text % value)))
+
+
 @pytest.mark.parametrize(
     ("budget", "at"),
     [

@@ -25,10 +25,11 @@ from kerf.engine.disruption.causes import Blocked, NodePoolBudget
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.drift import waiting as drift_waiting
 from kerf.engine.disruption.first import first_command
-from kerf.engine.disruption.obstacles import protected, unprotected
+from kerf.engine.disruption.obstacles import protected, unprotected, unprotected_nodes
 from kerf.engine.disruption.repair import too_many
+from kerf.engine.disruption.staticdrift import waiting as static_waiting
 from kerf.engine.explain.causes import cause_text
-from kerf.engine.explain.disruption import blocking_budget_text, explained, obstacle_text
+from kerf.engine.explain.disruption import blocking_budget_text, explained, in_its_place_text, obstacle_text
 from kerf.engine.leaving import moves
 from kerf.engine.supply.warmstart import WarmStart
 from kerf.engine.world import World
@@ -134,7 +135,9 @@ class DisruptionController:
             if held.problem is not None:
                 self._ports.recorder.record(events.cards_not_understood(held.name, cause_text(held.problem)))
         for pod, problem in unprotected(snapshot):
-            self._ports.recorder.record(events.protection_invalid(pod.key, problem))
+            self._ports.recorder.record(events.protection_invalid("Pod", pod.key, problem))
+        for kind, name, value in unprotected_nodes(snapshot):
+            self._ports.recorder.record(events.node_protection_invalid(kind, name, value))
         self._tell_of_protection(snapshot)
         command, world = await self._first_command(snapshot)
         DISRUPTION_SECONDS.observe(passed_s() - began_s)
@@ -238,6 +241,9 @@ class DisruptionController:
 
         repacks = self._repacks.are_due(snapshot, market, found)
         self._tell(drift_waiting(world, found))
+        for pool in static_waiting(world, found):
+            text = f"nodes have drifted and wait: {in_its_place_text(pool, 'their')}"
+            self._ports.recorder.record(events.disruption_blocked("NodePool", str(pool.pool), text))
         work = partial(first_command, world, found, placements, repacks=repacks, asked=self._asked)
         command, held = await self._ports.deciding.run(work)
         if command is None and repacks:

@@ -7,6 +7,7 @@ Reasons and wording are Karpenter's where it has the event (docs/reference/clust
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kerf.errors import MOST_SHOWN, cut
 from kerf.model.capacitybuffers import PROBLEMS as BUFFER_PROBLEMS
 from kerf.model.causes import Cause, Paced
 from kerf.model.nodeclaim import (
@@ -225,10 +226,15 @@ def disruption_blocked(kind: str, name: str, why: str) -> Occurrence:
     return _about(kind, name, NORMAL, "DisruptionBlocked", why)
 
 
-def protection_invalid(pod_key: str, problem: str) -> Occurrence:
-    """The do-not-disrupt of a pod says nothing that counts, so it protects nothing; repeated after an hour."""
+def protection_invalid(kind: str, name: str, problem: str) -> Occurrence:
+    """The do-not-disrupt of an object says nothing that counts, so it protects nothing; repeated after an hour."""
     text = f"Invalid {DO_NOT_DISRUPT} annotation: {problem}, ignoring annotation"
-    return _about("Pod", pod_key, WARNING, "InvalidDoNotDisruptAnnotation", text, 3600)
+    return _about(kind, name, WARNING, "InvalidDoNotDisruptAnnotation", text, 3600)
+
+
+def node_protection_invalid(kind: str, name: str, value: str) -> Occurrence:
+    """The same of a node or a claim, where times do not count; repeated after an hour."""
+    return protection_invalid(kind, name, f'on nodes it is "true" or nothing, got "{cut(value, MOST_SHOWN)}"')
 
 
 def protected_until(pod_key: str, until_s: float) -> Occurrence:

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from functools import cached_property
 
-from kerf.engine.buy.floors import Floors
-from kerf.engine.buy.limits import Ledger
 from kerf.engine.disruption.balanced import Balance
 from kerf.engine.disruption.budgets import Allowance, Census, holding
 from kerf.engine.disruption.candidates import Candidate, candidate_of, moving
@@ -50,6 +48,7 @@ from kerf.engine.disruption.quiet import remaining_s
 from kerf.engine.disruption.relocation import Relocation
 from kerf.engine.disruption.repacking import nearest, unfilled_of
 from kerf.engine.disruption.repair import too_many
+from kerf.engine.disruption.staticdrift import in_its_place
 from kerf.engine.disruption.successors import Successors, replaced
 from kerf.engine.disruption.wholegroups import WholeGroups
 from kerf.engine.headroom.buffers import is_of_buffer
@@ -125,9 +124,7 @@ class Fates:
         if pool.replicas is None:
             return None
         if pool.name not in self._in_place:
-            floors = Floors(self._world, Ledger.of(self._world))
-            is_sold = floors.cheapest(pool, "launch-0", OfStaticPool(Name(pool.name), pool.replicas)) is not None
-            self._in_place[pool.name] = None if is_sold else NoneInItsPlace(Name(pool.name), floors.obstacle(pool))
+            self._in_place[pool.name] = in_its_place(self._world, pool)
         return self._in_place[pool.name]
 
     def _group_on(self, candidate: Candidate) -> GroupStays | None:

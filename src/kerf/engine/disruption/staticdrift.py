@@ -6,18 +6,18 @@ pods are replaced in one step, or wait.
 
 from collections.abc import Iterator, Sequence
 
-from kerf.engine.buy.floors import Floors
+from kerf.engine.buy.floors import Floors, stays
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate
-from kerf.engine.disruption.causes import Drifts, TakesPods
+from kerf.engine.disruption.causes import Drifts, NoneInItsPlace, OfStaticPool, TakesPods
 from kerf.engine.disruption.command import Command, replacing
 from kerf.engine.disruption.wholegroups import WholeGroups
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.causes import Name
 from kerf.model.nodeclaim import DRIFTED as CONDITION
-from kerf.model.nodepool import DRIFTED
+from kerf.model.nodepool import DRIFTED, NodePool
 from kerf.model.plan import Deletion, Launch
 
 
@@ -58,6 +58,29 @@ def _bought(chosen: Sequence[Candidate], floors: Floors, first: int) -> tuple[La
             return ()
         found.append(launch)
     return tuple(found)
+
+
+def waiting(world: World, candidates: Sequence[Candidate]) -> tuple[NoneInItsPlace, ...]:
+    """The static pools of which nodes have drifted and none can be replaced, by name.
+
+    Not while one of their nodes goes: what it holds of a limit is free after it. Cost: for such a pool what is for sale
+    in it, and a look at all nodes.
+    """
+    allowance = Allowance(world.snapshot, DRIFTED)
+    pools = {each.pool.name: each.pool for each in candidates if may_go(each, allowance)}
+    if not pools:
+        return ()
+    held = (node.claim for node in world.snapshot.nodes if node.claim is not None)
+    changing = {claim.node_pool for claim in held if not stays(claim)}
+    found = (in_its_place(world, pool) for name, pool in sorted(pools.items()) if name not in changing)
+    return tuple(each for each in found if each is not None)
+
+
+def in_its_place(world: World, pool: NodePool) -> NoneInItsPlace | None:
+    """What keeps a node of the static pool from having another in its place, which comes first; None where nothing."""
+    floors = Floors(world, Ledger.of(world))
+    launch = floors.cheapest(pool, "launch-0", OfStaticPool(Name(pool.name), pool.replicas or 0))
+    return None if launch is not None else NoneInItsPlace(Name(pool.name), floors.obstacle(pool))
 
 
 def may_go(candidate: Candidate, allowance: Allowance) -> bool:

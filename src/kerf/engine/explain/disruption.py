@@ -166,13 +166,19 @@ def _hold_text(
     match cause:
         case TooMuchBroken(pool, broken, nodes):
             return f"more than a fifth of NodePool {pool} is broken, {broken} of {nodes} nodes"
-        case NoneInItsPlace(pool, obstacle):
-            why = cause_text(obstacle)
-            return f"NodePool {pool} is static and can have no other node in its place before it goes: {why}"
+        case NoneInItsPlace():
+            return in_its_place_text(cause, "its")
         case InvalidSchedule() | NodePoolBudget() | MinNodes() | UnreadableFloor():
             return _setting_text(cause)
         case _:
             return obstacle_text(cause)
+
+
+def in_its_place_text(cause: NoneInItsPlace, whose: str) -> str:
+    """Why no node can come in `whose` place: of one node `its`, of those of a pool `their`."""
+    goes = "it goes" if whose == "its" else "they go"
+    why = cause_text(cause.obstacle)
+    return f"NodePool {cause.pool} is static and can have no other node in {whose} place before {goes}: {why}"
 
 
 def due_text(why: Broken | Drifts) -> str:

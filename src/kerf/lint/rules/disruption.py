@@ -37,22 +37,22 @@ def never_disrupted(subject: Subject, context: LintContext) -> Notes:
         yield Note(path, message, "a PodDisruptionBudget bounds how many pods are moved at once", at_key=True)
 
 
-@rule("KL077", "do-not-disrupt-ignored", Severity.WARNING, ("NodePool", *WORKLOADS))
+@rule("KL077", "do-not-disrupt-ignored", Severity.WARNING, ("NodePool", "NodeClaim", "Node", *WORKLOADS))
 def do_not_disrupt_ignored(subject: Subject, context: LintContext) -> Notes:
     """`karpenter.sh/do-not-disrupt` has a value that is ignored.
 
-    On a pod it is `true`, or a time from its start such as `4h` or `1h30m`; on nodes, and so on a pool, `true` alone.
-    With any other value, such as `True`, `yes`, `1d` or `0s`, pods are evicted and nodes are replaced as if it was not
-    there. `false` says so, and is no finding.
+    On a pod it is `true`, or a time from its start such as `4h` or `1h30m`; on a node, its claim or a pool it is `true`
+    alone. With any other value, such as `True`, `yes`, `1d` or `0s`, pods are evicted and nodes are replaced as if it
+    was not there. `false` says so, and is no finding.
     """
     del context
-    is_pool = subject.kind == "NodePool"
-    template: Path = ("spec", "template") if is_pool else (subject.template or ())
+    is_node = subject.kind in ("NodePool", "NodeClaim", "Node")
+    template: Path = ("spec", "template") if subject.kind == "NodePool" else () if is_node else (subject.template or ())
     path: Path = (*template, "metadata", "annotations", DO_NOT_DISRUPT)
     value = subject.get(*path)
     if not isinstance(value, str) or value in ("true", "false"):
         return
-    if is_pool:
+    if is_node:
         yield Note(path, f'expected "true", got {brief(value)}: on nodes it does nothing', '"true"')
     elif problem := value_problem(value):
         yield Note(path, f"{problem}: it does nothing", '"true", or a duration such as 4h')
