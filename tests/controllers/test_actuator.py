@@ -140,6 +140,17 @@ def test_the_same_launch_twice_makes_one_claim(cluster: Cluster) -> None:
     assert 1 == len(cluster.names("NodeClaim"))
 
 
+def test_another_launch_of_the_same_name_gets_a_name_of_its_own(cluster: Cluster) -> None:
+    """Names have few digits; a node that waits for another must not wait for a claim that is there already."""
+    cluster.put(pool(), pod("a"))
+    cluster.read()
+    act(cluster, launch("a"))
+    act(cluster, replace(launch("a"), replaces=("gpu-1",)))
+
+    claims = [cluster.claim(name) for name in cluster.names("NodeClaim")]
+    assert [(), ("gpu-1",)] == sorted(claim.replaces for claim in claims)
+
+
 def test_a_node_that_goes_is_closed_and_says_why(cluster: Cluster) -> None:
     """The taint keeps pods off, the condition keeps the reason, and the claim waits for its drain."""
     cluster.put(pool())

@@ -14,6 +14,7 @@ from kerf.model.bounds import MAX_GPU_PRICE, MAX_PRICE, MIN_NODES, bounds_of
 from kerf.model.causes import OverPriceCap
 from kerf.model.constraints import INSTANCE_TYPE, ZONE, Requirement, Requirements
 from kerf.model.instancetypes import ON_DEMAND, SPOT, NodeOverlay, Offering
+from kerf.model.nodeclaim import REPLACED_BY
 from kerf.model.nodepool import EMPTY, Budget, Disruption, NodePool
 from kerf.model.plan import Stage
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
@@ -143,6 +144,15 @@ def test_a_pool_below_its_floor_buys_without_pods() -> None:
     assert [("m5.xlarge", 0)] * 2 == bought(decided)
     assert "NodePool pool keeps 3 nodes (kerf.dev/min-nodes) and has 1" == decided.launches[0].why
     assert Fraction(2 * 192_000) == decided.cost.after_micro - decided.cost.before_micro
+
+
+@pytest.mark.parametrize(("replaced_by", "more"), [("b", 2), ("gone", 1)])
+def test_a_node_in_whose_place_another_comes_does_not_count(replaced_by: str, more: int) -> None:
+    """Where that one is there; a crash can leave the name of a claim that was never created."""
+    pool, marked = a_pool(own_annotations={MIN_NODES: "3"}), {REPLACED_BY: replaced_by}
+    claims = [a_claim("a", reached=(), annotations=marked), a_claim("b", reached=())]
+
+    assert [("m5.xlarge", 0)] * more == bought(planned([], [pool], [M5], claims=claims))
 
 
 def test_nodes_that_pods_need_count_towards_the_floor() -> None:

@@ -1,6 +1,7 @@
 """Karpenter's behaviour 51: pods of a node that goes are planned for before they are evicted."""
 
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import pytest
@@ -8,11 +9,11 @@ import pytest
 from kerf.engine.decide import decide
 from kerf.engine.disruption.consolidation import propose
 from kerf.engine.explain.plan import plan
-from kerf.engine.leaving import leaving_pods, with_leaving
+from kerf.engine.leaving import leaving_pods, next_leaving_s, with_leaving
 from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.constraints import ZONE, Requirements
-from kerf.model.nodeclaim import DO_NOT_DISRUPT, LAUNCHED
+from kerf.model.nodeclaim import DO_NOT_DISRUPT, LAUNCHED, REPLACED_BY
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.plan import Plan
 from kerf.model.pods import Owner, Pod, PodDisruptionBudget
@@ -93,6 +94,47 @@ def test_which_pods_are_planned_for_beforehand(given: dict[str, Any], leaves: bo
 def test_a_pod_that_can_never_be_evicted_is_not_planned_for(budgets: list[PodDisruptionBudget], leaves: bool) -> None:
     """It stays where it is, and a node bought for it would stay empty."""
     assert (["default/web-1"] if leaves else []) == leaving(a_web(), disruption_budgets=tuple(budgets))
+
+
+@pytest.mark.parametrize(
+    ("claim", "pod", "from_s"),
+    [
+        pytest.param({}, {"annotations": {DO_NOT_DISRUPT: "true"}}, None, id="it stays for ever"),
+        pytest.param({"grace": 3600}, {"annotations": {DO_NOT_DISRUPT: "true"}}, 3270, id="the drain ends"),
+        pytest.param({"grace": 3600}, {"annotations": {DO_NOT_DISRUPT: "50m"}}, 2700, id="its time ends before"),
+        pytest.param({"grace": 3600}, {"annotations": {DO_NOT_DISRUPT: "2h"}}, 3270, id="its time ends later"),
+        pytest.param({}, {"annotations": {DO_NOT_DISRUPT: "50m"}}, 2700, id="its time ends, and nothing else"),
+        pytest.param({"grace": 100}, {"annotations": {DO_NOT_DISRUPT: "true"}}, -230, id="the drain is short"),
+    ],
+)
+def test_a_pod_that_is_held_is_planned_for_before_it_has_to_go(
+    claim: dict[str, Any], pod: dict[str, Any], from_s: float | None
+) -> None:
+    """Five minutes before nothing holds it any more; a pod has its own grace of half a minute in a drain that ends."""
+    node, its = going()
+    its = replace(its, termination_grace_period_s=claim.get("grace"))
+    held = a_cluster([free_pool()], [(node, its)], [replace(a_web(), created_s=NOON_S, **pod)])
+
+    def at(seconds: float) -> ClusterSnapshot:
+        return replace(held, taken_at_s=NOON_S + seconds)
+
+    assert [] == list(leaving_pods(at((from_s or 7200) - 1)))
+    assert (inf if from_s is None or from_s < 0 else NOON_S + from_s) == next_leaving_s(at(0))
+    if from_s is not None:
+        assert ["default/web-1"] == [each.key for each, _ in leaving_pods(at(from_s))]
+        assert inf == next_leaving_s(at(from_s))
+
+
+def test_a_node_that_waits_for_others_is_judged_as_if_its_drain_began_now() -> None:
+    """A replacement comes first where the drain will not last as long as its start."""
+    node, claim = ours("a")
+    protected = replace(a_web(), annotations={DO_NOT_DISRUPT: "true"})
+
+    def going_on(grace_s: int) -> int:
+        marked = replace(claim, annotations={REPLACED_BY: "b"}, termination_grace_period_s=grace_s)
+        return len(leaving_pods(a_cluster([free_pool()], [(node, marked)], [protected])))
+
+    assert (1, 0) == (going_on(120), going_on(3600))
 
 
 def test_a_node_is_bought_for_pods_that_fit_nowhere_else() -> None:

@@ -6,7 +6,7 @@ the watch shows them.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
@@ -40,7 +40,7 @@ from kerf.model.nodes import Node
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import RESERVE, Deletion, Launch, PlacedPod, Plan, Repartition
 from kerf.model.poolhash import stamp
-from kerf.model.promises import Promises, with_price, written
+from kerf.model.promises import Promises, read, with_price, written
 from kerf.model.snapshot import ClusterSnapshot, Upserted
 from kerf.model.times import instant_text
 from kerf.ports import AlreadyExists, Clock, Conflict, KubeWriter, NotFound, Recorder
@@ -109,11 +109,12 @@ class Actuator:
 
         In that order: a crash in between leaves marks that name claims which do not exist, and such are taken back.
         """
-        claims = {
-            launch.name: claim_of(launch, pool, snapshot.taken_at_s)
-            for launch in plan.launches
-            if (pool := snapshot.pool(launch.node_pool)) is not None
-        }
+        claims = dict[str, NodeClaim]()
+        for launch in plan.launches:
+            pool = snapshot.pool(launch.node_pool)
+            if pool is not None:
+                taken = {each.name for each in claims.values()}
+                claims[launch.name] = self._claim_of(launch, pool, snapshot.taken_at_s, taken)
         waiting = [each for each in plan.deletions if each.replaced_by and claims.keys() >= {*each.replaced_by}]
         self._under_way.update(each.claim for each in waiting)
         try:
@@ -177,7 +178,7 @@ class Actuator:
             waiting = [p.pod for p in launch.pods if buyers.waits(p.pod)]
             if pool is None or (launch.pods and not waiting):
                 continue
-            claim = await self._create(claim_of(launch, pool, snapshot.taken_at_s))
+            claim = await self._create(self._claim_of(launch, pool, snapshot.taken_at_s))
             if not launch.pods:
                 self._recorder.record(events.below_floor(pool.name, claim.name, why_launched(launch)))
             before = counts.get(pool.name, 0)
@@ -212,6 +213,25 @@ class Actuator:
         again = again.with_condition(Condition(READY, UNKNOWN, "Relabelled", text, now_s))
         self._state.note(await self._writer.update_node_claim_status(again))
         self._recorder.record(events.relabelled(node.name, why_relabelled(relabel)))
+
+    def _claim_of(self, launch: Launch, pool: NodePool, now_s: float, taken: Collection[str] = ()) -> NodeClaim:
+        """The claim of a launch, by a name that is not `taken` and that no other claim has.
+
+        Names have few digits, and in a large fleet one comes up again. A node that waits for another would wait for
+        one that does not come in its place.
+        """
+        made, number = claim_of(launch, pool, now_s), 0
+        while made.name in taken or self._is_another(made):
+            number += 1
+            made = replace(made, name=_name(made.name, pool.name, number))
+        return made
+
+    def _is_another(self, made: NodeClaim) -> bool:
+        """Whether a claim of that name is there which was made for something else."""
+        there = self._state.claim(made.name)
+        if there is None:
+            return False
+        return there.replaces != made.replaces or read(there.annotations).pods != read(made.annotations).pods
 
     async def _create(self, claim: NodeClaim) -> NodeClaim:
         try:
@@ -272,7 +292,7 @@ def claim_of(launch: Launch, pool: NodePool, now_s: float) -> NodeClaim:
     rounds = {placed.pod: placed.round for placed in launch.pods if placed.round}
     # Nodes that are bought for no pod differ by their number in the plan alone.
     text = "|".join([pool.name, offering.instance_type, f"{now_s:.6f}", *(planned or [launch.name])])
-    name = f"{pool.name}-{hashlib.sha256(text.encode()).hexdigest()[:5]}"
+    name = _name(text, pool.name)
     annotations = {
         **pool.annotations,
         **stamp(pool),
@@ -296,6 +316,12 @@ def claim_of(launch: Launch, pool: NodePool, now_s: float) -> NodeClaim:
         expire_after_s=pool.expire_after_s,
         termination_grace_period_s=pool.termination_grace_period_s,
     )
+
+
+def _name(text: str, pool: str, number: int = 0) -> str:
+    """A name for a claim of the pool; another one for each `number`."""
+    digits = hashlib.sha256((f"{text}|{number}" if number else text).encode()).hexdigest()[:5]
+    return f"{pool}-{digits}"
 
 
 def _with_cards(pods: Iterable[PlacedPod]) -> dict[str, tuple[int, ...]]:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 
 from kerf.cloudprovider import InterruptionKind
 from kerf.config import Settings
@@ -30,7 +31,7 @@ from kerf.engine.explain.limits import pools_at_their_limit
 from kerf.engine.explain.plan import explain
 from kerf.engine.headroom.prewarm import prewarmed
 from kerf.engine.lastword import resumed_at
-from kerf.engine.leaving import leaving_pods
+from kerf.engine.leaving import leaving_pods, next_leaving_s
 from kerf.engine.place.shapes import queue_order
 from kerf.engine.portion import Portion
 from kerf.engine.supply.warmstart import WarmStart
@@ -78,9 +79,10 @@ class Provisioning:
         self.expectations = Expectations(state)
         self._window = _Window()
         # What the last plan was made from: while that is unchanged, so is the plan.
-        self._planned: tuple[int, Market, Runs, tuple[str, ...]] | None = None
+        self._planned: tuple[int, Market, Runs, tuple[str, ...], frozenset[str]] | None = None
         # When the pods of a CronJob's run begin or cease to count next.
-        self._turns_s: float | None = None
+        # When pods of a run, or of a node that goes, begin or cease to count though nothing changes.
+        self._turns_s = inf
         self._waits_for_windows = self._seeks_room = False
         self._portions = Portions(state, settings)
         self._outsized = Outsized(state, settings.settled_s)
@@ -131,9 +133,11 @@ class Provisioning:
             return await self._explain()
         now = self._ports.clock.now_s()
         waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
-        going = leaving_pods(self._state.snapshot(now, ()))
+        present = self._state.snapshot(now, ())
+        going = leaving_pods(present)
         leaving, interrupted = tuple(pod for pod, _ in going), _interrupted(going)
-        runs, self._turns_s = self._runs(now)
+        runs, turns_s = self._runs(now)
+        self._turns_s = min(turns_s, next_leaving_s(present))
         is_asked = self._keeps_warm() or self._books() or self._buffers() or bool(self._lacking())
         if not waiting and not leaving and not runs and not is_asked:
             self._window, self._decision, self._tried = _Window(), None, frozenset()
@@ -158,7 +162,7 @@ class Provisioning:
         snapshot = self._state.snapshot(now, part.pods)
         version = self._state.version
         market = await self._book.market(snapshot)
-        made_from = (version, market, runs, resumed_at(waiting, now))
+        made_from = (version, market, runs, resumed_at(waiting, now), frozenset(pod.key for pod in leaving))
         if self._planned == made_from:
             self._window = _Window()
             return self._at_turn(self._again(), now)
@@ -228,19 +232,19 @@ class Provisioning:
         return DONE if self._waits_for_windows else Result(self._settings.replan_s)
 
     def _at_turn(self, result: Result, now_s: float) -> Result:
-        """The same, or as soon as pods of a CronJob's run begin or cease to count."""
-        if self._turns_s is None:
+        """The same, or as soon as pods of a run, or held ones of a node that goes, begin or cease to count."""
+        if self._turns_s == inf:
             return result
         left_s = max(0.0, self._turns_s - now_s)
         return Result(left_s if result.requeue_after_s is None else min(left_s, result.requeue_after_s))
 
-    def _runs(self, now_s: float) -> tuple[Runs, float | None]:
-        """The runs of CronJobs whose pods count now, and when that changes next; None for never."""
+    def _runs(self, now_s: float) -> tuple[Runs, float]:
+        """The runs of CronJobs whose pods count now, and when that changes next; infinite for never."""
         cron_jobs = self._state.cron_jobs()
         known = prewarmed(cron_jobs, self._state.pools(), self._state.claims()) if cron_jobs else ()
         turns = [turn_s for each in known if (turn_s := each.next_change_s(now_s)) is not None]
         runs = tuple((each.cron_job.key, due_s) for each in known if (due_s := each.run_at(now_s)) is not None)
-        return runs, min(turns, default=None)
+        return runs, min(turns, default=inf)
 
     def _is_turned(self, event: Event, window: CapacityWindow) -> bool:
         """Whether a window has come or gone, was changed, or has another phase or other reservations.

@@ -6,11 +6,13 @@ its way, or on one that is bought. The claim of that node promises the place to 
 plan finds it there again: nothing is bought twice. Once the pod is evicted its successor waits in its place.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
+from math import inf
 
-from kerf.model.eviction import Budgets, is_protected
+from kerf.engine.lifecycle import drain_deadline_s
+from kerf.model.eviction import Budgets, is_protected, protected_until_s
 from kerf.model.nodeclaim import DISRUPTION_REASON
 from kerf.model.nodepool import UNHEALTHY
 from kerf.model.pods import PENDING, Pod, PodDemand
@@ -22,6 +24,9 @@ from kerf.model.windows import WINDOW_LABEL
 from kerf.sharing.family import Occupant
 from kerf.sharing.hami.pinning import without_pin
 from kerf.sharing.registry import demand_of, families_of
+
+AHEAD_S = 300.0
+"""So long before a pod that is held will have to go a place is looked for: a GPU node takes minutes to start."""
 
 
 def moves(pod: Pod) -> bool:
@@ -43,15 +48,28 @@ def leaving_pods(snapshot: ClusterSnapshot) -> tuple[tuple[Pod, ClusterNode], ..
     """The pods that will be evicted and made again, each with its node that goes; by node, then by key.
 
     Not those that `moves` leaves out, nor those that Karpenter leaves out: do-not-disrupt, a budget that never allows
-    an eviction, or several budgets, keep them there, unless the node is broken and its drain ends all the same. Nor
+    an eviction, or several budgets, keep them there, unless the node is broken, or that ends soon (`AHEAD_S`). Nor
     those of which no plan is made beforehand: a window or a request judges a pod when it comes, and one that its
     scheduler has refused before may be refused again. Cost: linear in nodes, and in the pods of those that go.
     """
+    now_s = snapshot.taken_at_s
+    return tuple((pod, node) for pod, node, from_s in _going(snapshot) if from_s <= now_s)
+
+
+def next_leaving_s(snapshot: ClusterSnapshot) -> float:
+    """When the next of the pods that are held begins to count among them; infinite where none does. Cost: the same."""
+    return min((from_s for _, _, from_s in _going(snapshot) if from_s > snapshot.taken_at_s), default=inf)
+
+
+def _going(snapshot: ClusterSnapshot) -> Iterator[tuple[Pod, ClusterNode, float]]:
+    """The pods of nodes that go and of which a plan can be made, and from when on it is made."""
     going = [node for node in snapshot.nodes if node.is_deleting and node.pods]
-    if not going:
-        return ()
-    budgets, now_s = Budgets(snapshot.disruption_budgets), snapshot.taken_at_s
-    return tuple((pod, node) for node in going for pod in node.pods if _leaves(pod, node, budgets, now_s))
+    budgets, now_s = Budgets(snapshot.disruption_budgets if going else ()), snapshot.taken_at_s
+    for node in going:
+        end_s = _end_s(node, now_s)
+        for pod in node.pods:
+            if is_planned(pod) and moves(pod):
+                yield pod, node, _leaves_from_s(pod, end_s, budgets, now_s)
 
 
 def is_planned(pod: Pod) -> bool:
@@ -60,10 +78,28 @@ def is_planned(pod: Pod) -> bool:
     return WINDOW_LABEL not in pod.labels and not consumed_request(pod) and REJECTED not in pod.annotations
 
 
-def _leaves(pod: Pod, node: ClusterNode, budgets: Budgets, now_s: float) -> bool:
-    if not is_planned(pod):
-        return False
-    return moves(pod) and (_is_repaired(node) or not is_held(pod, budgets, now_s))
+def _leaves_from_s(pod: Pod, end_s: float, budgets: Budgets, now_s: float) -> float:
+    """From when on a plan is made for the pod: at once where nothing holds it for ever, else a while before it ends
+    that something does: do-not-disrupt for a time, or the drain of its node, which leaves each pod its own grace."""
+    if not is_held(pod, budgets, now_s):
+        return -inf
+    forced_s = end_s - pod.spec.termination_grace_s
+    protected_s = protected_until_s(pod)
+    is_free_then = now_s < protected_s < forced_s and not _is_held_by_budgets(pod, budgets)
+    return (protected_s if is_free_then else forced_s) - AHEAD_S
+
+
+def _end_s(node: ClusterNode, now_s: float) -> float:
+    """When the drain of a node that goes ends whatever holds it; of one that waits for others, as if it began now."""
+    claim = node.claim
+    if claim is None:
+        return inf
+    if _is_repaired(node):
+        return -inf
+    if claim.deleted_s is None:
+        return inf if claim.termination_grace_period_s is None else now_s + claim.termination_grace_period_s
+    deadline_s = drain_deadline_s(claim)
+    return inf if deadline_s is None else deadline_s
 
 
 def is_held(pod: Pod, budgets: Budgets, now_s: float) -> bool:
@@ -71,8 +107,10 @@ def is_held(pod: Pod, budgets: Budgets, now_s: float) -> bool:
     refuses, or several budgets."""
     if not moves(pod):
         return False
-    if is_protected(pod, now_s):
-        return True
+    return is_protected(pod, now_s) or _is_held_by_budgets(pod, budgets)
+
+
+def _is_held_by_budgets(pod: Pod, budgets: Budgets) -> bool:
     covering = budgets.covering(pod)
     return len(covering) > 1 or any(budget.always_holds(pod) for budget in covering)
 

@@ -241,6 +241,16 @@ def test_a_mark_that_names_no_claim_is_taken_back(cluster: Cluster, named: str) 
     assert [] == going(cluster)
 
 
+def test_a_claim_that_is_not_in_its_place_is_not_waited_for(cluster: Cluster) -> None:
+    """It would never say that it is up, and the node would wait for ever."""
+    start(cluster, nodes=2)
+    cluster.change("NodeClaim", "gpu-1", metadata={"annotations": {REPLACED_BY: "gpu-2"}})
+    cluster.at(5)
+
+    assert REPLACED_BY not in cluster.claim("gpu-1").annotations
+    assert "the node stays: gpu-2 was to come in its place, and did not" in cluster.said("DisruptionBlocked")
+
+
 def test_a_restart_goes_on(cluster: Cluster) -> None:
     """Whenever it comes."""
     start(cluster)

@@ -45,7 +45,7 @@ def held_up(pool: NodePool, *pods: Any, going: bool = False) -> list[NoneInItsPl
     """What is said of the pool, two nodes of which have drifted, and one of them goes already."""
     node, claim = drifted("b")
     held = a_cluster(
-        [pool], [drifted("a"), (node, replace(claim, annotations={REPLACED_BY: "c"} if going else {}))], pods
+        [pool], [drifted("a"), (node, replace(claim, annotations={REPLACED_BY: "a"} if going else {}))], pods
     )
     return list(waiting(World(held, MARKET), may_go(held)))
 

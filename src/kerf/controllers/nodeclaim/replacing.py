@@ -71,7 +71,7 @@ class Replacing:
             why = "the node stays: it is sound again, before others are up in its place"
             await self._actuator.take_back(claim, why)
             return Result(then=claim.replaced_by)
-        failed = [name for name in claim.replaced_by if not self._is_coming(name)]
+        failed = [name for name in claim.replaced_by if not self._is_coming(name, key)]
         if failed or not claim.replaced_by:
             await self._actuator.take_back(claim, self._why(failed))
             return DONE if not claim.replaced_by else Result(then=claim.replaced_by)
@@ -140,9 +140,10 @@ class Replacing:
         )
         return next(less, "other pods have taken what was bought in its place")
 
-    def _is_coming(self, name: str) -> bool:
+    def _is_coming(self, name: str, old: str) -> bool:
+        """Whether the claim is there in the place of the other: only then does it wake that one once it is up."""
         claim = self._state.claim(name)
-        return claim is not None and not claim.is_deleting
+        return claim is not None and not claim.is_deleting and old in claim.replaces
 
     def _is_up(self, name: str) -> bool:
         claim = self._state.claim(name)

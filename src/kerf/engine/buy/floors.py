@@ -30,14 +30,22 @@ def lacking(
     floored = [pool for pool in pools if pool.fewest > 0 and pool.deleted_s is None]
     if not floored:
         return {}
-    held = Counter(claim.node_pool for claim in claims if stays(claim))
+    held = Counter(claim.node_pool for claim in staying(claims))
     held.update(launch.node_pool for launch in launches)
     return {pool.name: (held[pool.name], pool.fewest) for pool in floored if held[pool.name] < pool.fewest}
 
 
-def stays(claim: NodeClaim) -> bool:
-    """Whether the claim counts towards what its pool keeps: one that goes once others are up does not."""
-    return not claim.is_deleting and REPLACED_BY not in claim.annotations
+def staying(claims: Iterable[NodeClaim]) -> list[NodeClaim]:
+    """Those of all claims that count towards what their pools keep, in their order: one that goes once others are up
+    does not, where one of these is there."""
+    held = [claim for claim in claims if not claim.is_deleting]
+    names = {claim.name for claim in held}
+    return [
+        claim
+        for claim in held
+        # A crash can leave the name of a claim that was never created: such a node stays.
+        if REPLACED_BY not in claim.annotations or (claim.replaced_by and names.isdisjoint(claim.replaced_by))
+    ]
 
 
 class Floors:
@@ -73,7 +81,7 @@ def floor_launches(
 
     Also every pool that cannot have it, with what stands in the way. Cost: missing nodes x types.
     """
-    claims = [node.claim for node in world.snapshot.nodes if node.claim is not None and not node.is_deleting]
+    claims = [node.claim for node in world.snapshot.nodes if node.claim is not None and not node.is_going]
     found: list[Launch] = []
     unmet, floors = [], Floors(world, ledger)
     for name, (held, floor) in sorted(lacking(world.snapshot.node_pools, claims, launches).items()):

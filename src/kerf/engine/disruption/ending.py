@@ -6,7 +6,7 @@ No pod keeps the order to go back. What of its pods may not be evicted holds its
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kerf.engine.buy.floors import stays
+from kerf.engine.buy.floors import staying
 from kerf.engine.disruption.causes import Ending, HasExpired, Surplus
 from kerf.engine.disruption.disturbance import of_node
 from kerf.engine.leaving import is_held, moves
@@ -32,7 +32,7 @@ def surplus(
     """
     if pool.replicas is None or pool.deleted_s is not None:
         return ()
-    held = [claim for claim in claims if stays(claim)]
+    held = staying(claims)
     coming = {name for claim in claims for name in claim.replaced_by}
 
     def order(claim: NodeClaim) -> tuple[bool, bool, bool, bool, bool, int, float, str]:

@@ -6,7 +6,7 @@ pods are replaced in one step, or wait.
 
 from collections.abc import Iterator, Sequence
 
-from kerf.engine.buy.floors import Floors, stays
+from kerf.engine.buy.floors import Floors, staying
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate
@@ -70,8 +70,9 @@ def waiting(world: World, candidates: Sequence[Candidate]) -> tuple[NoneInItsPla
     pools = {each.pool.name: each.pool for each in candidates if may_go(each, allowance)}
     if not pools:
         return ()
-    held = (node.claim for node in world.snapshot.nodes if node.claim is not None)
-    changing = {claim.node_pool for claim in held if not stays(claim)}
+    held = [node.claim for node in world.snapshot.nodes if node.claim is not None]
+    staying_names = {claim.name for claim in staying(held)}
+    changing = {claim.node_pool for claim in held if claim.name not in staying_names}
     found = (in_its_place(world, pool) for name, pool in sorted(pools.items()) if name not in changing)
     return tuple(each for each in found if each is not None)
 
