@@ -68,12 +68,16 @@ class RandomFleet:
         return path
 
 
-def random_fleet(seed: int, days: float, gpus: int, *, faults: float = 1, bound_every_s: int = 5_400) -> RandomFleet:
+def random_fleet(
+    seed: int, days: float, gpus: int, *, faults: float = 1, pace: float = 1, bound_every_s: int = 5_400
+) -> RandomFleet:
     """The fleet of a seed: about so many cards are paid for at a time.
 
-    `faults` is how many times as often the cloud and the cards fail, 0 for never. Cost: what happens in so many days.
+    `faults` is how many times as often the cloud and the cards fail, 0 for never; `pace` how many times as often
+    services grow and shrink, batch pods and jobs come (and run for as much shorter), and prices move. Cost: what
+    happens in so many days.
     """
-    return _Making(seed, round(days * _DAY_S), gpus, faults).fleet(bound_every_s)
+    return _Making(seed, round(days * _DAY_S), gpus, faults, pace).fleet(bound_every_s)
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,8 @@ class _Service:
 class _Making:
     """One fleet as it is made; each part draws from a source of its own, so that one part does not change another."""
 
-    def __init__(self, seed: int, duration_s: int, gpus: int, faults: float) -> None:
-        self._seed, self._duration_s, self._gpus, self._often = seed, duration_s, gpus, faults
+    def __init__(self, seed: int, duration_s: int, gpus: int, faults: float, pace: float) -> None:
+        self._seed, self._duration_s, self._gpus, self._often, self._pace = seed, duration_s, gpus, faults, pace
         # Nothing happens at the end, so that whatever waits there still has no reason to.
         self._last_s = duration_s - min(_REST_S, duration_s // 4)
         self._objects: list[dict[str, Any]] = [_pool("spot", [_SPOT], 0), _pool("steady", [_ON_DEMAND], 0)]
@@ -149,7 +153,7 @@ class _Making:
         return found
 
     def _scale(self, services: list[_Service]) -> None:
-        """A wave of each day, and what is not foreseen: each service is scaled some eight times a day.
+        """A wave of each day, and what is not foreseen: each service is scaled some eight times a day at pace 1.
 
         They come one after the other in the first hours.
         """
@@ -158,7 +162,7 @@ class _Making:
             crest, depth = chance.uniform(0, _DAY_S), chance.uniform(0.1, 0.5)
             comes_s = chance.randrange(max(1, min(_COMING_S, self._last_s)))
             self._timeline.append((comes_s, {"scale": {service.kind.lower(): service.name, "replicas": now}}))
-            for at_s in (each for each in self._times(chance, 8) if each > comes_s):
+            for at_s in (each for each in self._times(chance, 8 * self._pace) if each > comes_s):
                 phase = abs((at_s - crest) % _DAY_S / _DAY_S - 0.5) * 2
                 wanted = service.replicas * (1 + depth * (2 * phase - 1)) * chance.lognormvariate(0, 0.15)
                 if chance.random() < 0.01:
@@ -171,9 +175,9 @@ class _Making:
     def _jobs(self) -> None:
         """Jobs of several cards, some of which must not be moved."""
         chance = self._chance("jobs")
-        for number, at_s in enumerate(self._times(chance, 0.1 * self._gpus)):
+        for number, at_s in enumerate(self._times(chance, 0.1 * self._gpus * self._pace)):
             cards = chance.choice((1, 1, 2, 4))
-            runs_s = round(min(_DAY_S, chance.lognormvariate(8.5, 1.0)))
+            runs_s = round(min(_DAY_S, chance.lognormvariate(8.5, 1.0)) / self._pace)
             annotations = {"kerf.dev/run-for": f"{runs_s}s"}
             if chance.random() < 0.2:
                 annotations["karpenter.sh/do-not-disrupt"] = "true"
@@ -192,9 +196,9 @@ class _Making:
         """Batch pods without an owner that the simulator knows, of a slice or a card each."""
         chance = self._chance("trace")
         lines = ["name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time"]
-        for number, at_s in enumerate([1, *self._times(chance, 1.2 * self._gpus)]):
+        for number, at_s in enumerate([1, *self._times(chance, 1.2 * self._gpus * self._pace)]):
             percent = chance.choice((10, 15, 25, 30, 47, 50, 70, 100))
-            runs_s = round(min(3 * _DAY_S, max(60, chance.lognormvariate(8.2, 1.3))))
+            runs_s = round(min(3 * _DAY_S, max(60, chance.lognormvariate(8.2, 1.3))) / self._pace)
             shape = f"{20 * percent + 500},{80 * percent + 1000},1,{10 * percent}"
             lines.append(f"b{number:06},{shape},{at_s},{at_s + runs_s},{at_s}")
         return "\n".join(lines) + "\n"
@@ -205,7 +209,7 @@ class _Making:
         for name, *_, price in _TYPES:
             chance = self._chance(f"price {name}")
             for zone in _ZONES:
-                for at_s in self._times(chance, 2):
+                for at_s in self._times(chance, 2 * self._pace):
                     share = _SPOT_SHARE * min(1.9, max(0.6, chance.lognormvariate(0, 0.12)))
                     self._price(at_s, name, zone, _SPOT, share * price)
             for at_s in self._times(chance, 1 / 15):
