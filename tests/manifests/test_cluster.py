@@ -91,6 +91,16 @@ def test_a_node_class_is_ready_unless_it_says_otherwise(status: str, expected: N
     assert expected == replace(found, conditions=())
 
 
+def test_a_node_class_that_is_being_deleted_is_not_ready() -> None:
+    """Whatever its conditions say: nothing is launched of it any more, as by Karpenter."""
+    metadata = "{name: default, deletionTimestamp: 2026-01-05T12:00:00Z, finalizers: [karpenter.k8s.aws/termination]}"
+    status = "{conditions: [{type: Ready, status: 'True'}]}"
+    text = f"apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {metadata}\nstatus: {status}"
+
+    (found,) = decoded(text).node_classes
+    assert (False, "it is being deleted") == (found.is_ready, found.reason)
+
+
 @pytest.mark.parametrize(
     "spec, status, allowed",
     [

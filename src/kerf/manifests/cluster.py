@@ -77,13 +77,16 @@ def _node_conditions(status: dict[str, Any]) -> tuple[Condition, ...]:
 
 
 def node_class_of(raw: dict[str, Any]) -> NodeClass:
-    """A provider's NodeClass; ready unless its Ready condition says otherwise."""
+    """A provider's NodeClass; ready unless its Ready condition says otherwise, or it is being deleted."""
     status = raw.get("status") or {}
     conditions = conditions_of(status)
     ready = next((condition for condition in conditions if condition.type == READY), None)
     is_ready = ready is None or ready.status == TRUE
     reason = "" if ready is None or is_ready else ready.message or ready.reason
     group, meta = raw["apiVersion"].partition("/")[0], Meta.of(raw)
+    if meta.deleted_s is not None:
+        # As Karpenter, whose pools say that their NodeClass is terminating.
+        is_ready, reason = False, "it is being deleted"
     return NodeClass(
         group, raw["kind"], meta.name, is_ready, reason, conditions, _selected(status), generation=meta.generation
     )

@@ -32,7 +32,7 @@ from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.plan import Cost, NodePlacement, PlacedPod, Plan
 from kerf.model.pods import Pod
 from kerf.model.promises import Promises, written
-from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.snapshot import ClusterSnapshot, NodeClass
 from kerf.testing.builders import NOON_S, a_pool, resources
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours, pool_with
 from tests.engine.disruption.test_drift import drifted
@@ -230,6 +230,19 @@ def test_what_a_node_waits_for_that_is_to_go_anyway(pool: Any, nodes: Any, pods:
     never = replace(pool, disruption=replace(pool.disruption, consolidate_after_s=None))
     for each in (pool, never):
         assert said == keeping_text(why(a_cluster([each], nodes, pods)))
+
+
+def test_a_drifted_node_says_why_nothing_is_bought_for_its_pods() -> None:
+    """Its pool takes no nodes; an empty one needs none."""
+    closed = (NodeClass("karpenter.k8s.aws", "EC2NodeClass", "default", is_ready=False, reason="no subnets"),)
+
+    def said(*pods: Pod) -> str:
+        return keeping_text(why(a_cluster([free_pool()], [drifted("a")], pods, node_classes=closed)))
+
+    assert said(on("a", "x", cpu=1)).endswith(
+        "stays: NodePool pool takes no nodes: EC2NodeClass default is not ready: no subnets"
+    )
+    assert said().endswith("goes in its turn, once its pods have a place")
 
 
 def test_a_drifted_node_of_a_static_pool_at_its_limit_waits_for_room() -> None:

@@ -6,7 +6,7 @@ A decision never reads a sentence, and a changed sentence never changes a decisi
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kerf.model.causes import Cause, Name, OverPriceCap, Quoted
+from kerf.model.causes import Cause, Name, OverPriceCap, PoolClosed, Quoted
 from kerf.model.groups import GroupName
 from kerf.model.plan import Deletion
 
@@ -291,7 +291,15 @@ class Due(Cause):
 
     why: Broken | Drifts
     holds: (
-        Obstacle | TooMuchBroken | InvalidSchedule | NodePoolBudget | MinNodes | UnreadableFloor | NoneInItsPlace | None
+        Obstacle
+        | TooMuchBroken
+        | InvalidSchedule
+        | NodePoolBudget
+        | MinNodes
+        | UnreadableFloor
+        | NoneInItsPlace
+        | PoolClosed
+        | None
     )
 
 

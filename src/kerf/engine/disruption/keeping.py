@@ -55,7 +55,7 @@ from kerf.engine.headroom.buffers import is_of_buffer
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.bounds import MIN_NODES
-from kerf.model.causes import Name, Quoted
+from kerf.model.causes import Name, PoolClosed, Quoted
 from kerf.model.nodeclaim import INITIALIZED
 from kerf.model.nodepool import DRIFTED, EMPTY, UNDERUTILIZED, UNHEALTHY, WHEN_EMPTY, NodePool
 from kerf.model.placeholders import Keeper, Placeholder
@@ -117,7 +117,12 @@ class Fates:
             why = Broken(Name(candidate.unhealthy))
             return Due(why, obstacle or broken or self._of_budgets(pool, UNHEALTHY))
         held_by = obstacle or self._group_on(candidate) or self._of_budgets(pool, DRIFTED) or self._of_limits(pool)
-        return Due(Drifts(Name(candidate.drift)), held_by)
+        return Due(Drifts(Name(candidate.drift)), held_by or (self._closed(pool) if candidate.pods else None))
+
+    def _closed(self, pool: NodePool) -> PoolClosed | None:
+        """Why the pool takes no nodes: pods of a node of it that has no other room wait for that."""
+        problem = dict(self._world.supply.pool_problems).get(pool.name)
+        return None if problem is None else PoolClosed(Name(pool.name), problem)
 
     def _of_limits(self, pool: NodePool) -> NoneInItsPlace | None:
         """What keeps a node of a static pool from having another in its place: the new one comes first."""

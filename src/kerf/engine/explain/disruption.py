@@ -60,6 +60,7 @@ from kerf.engine.explain.causes import cause_text, counted, some, words
 from kerf.engine.explain.launches import why_launched
 from kerf.errors import MOST_SHOWN, cut
 from kerf.model.bounds import MIN_NODES, bounds_of
+from kerf.model.causes import PoolClosed
 from kerf.model.instancetypes import price_text
 from kerf.model.nodeclaim import DO_NOT_DISRUPT, GPUS_HEALTHY
 from kerf.model.nodepool import EXPIRED
@@ -160,12 +161,21 @@ def keeping_text(cause: Keeping) -> str:
 
 
 def _hold_text(
-    cause: Obstacle | TooMuchBroken | InvalidSchedule | NodePoolBudget | MinNodes | UnreadableFloor | NoneInItsPlace,
+    cause: Obstacle
+    | TooMuchBroken
+    | InvalidSchedule
+    | NodePoolBudget
+    | MinNodes
+    | UnreadableFloor
+    | NoneInItsPlace
+    | PoolClosed,
 ) -> str:
     """What keeps a node that is to go."""
     match cause:
         case TooMuchBroken(pool, broken, nodes):
             return f"more than a fifth of NodePool {pool} is broken, {broken} of {nodes} nodes"
+        case PoolClosed():
+            return cause_text(cause)
         case NoneInItsPlace():
             return in_its_place_text(cause, "its")
         case InvalidSchedule() | NodePoolBudget() | MinNodes() | UnreadableFloor():
