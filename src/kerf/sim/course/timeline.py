@@ -154,7 +154,8 @@ class Timeline:
         return True
 
     def _apply(self, obj: Json) -> None:
-        """As `kubectl apply`, but that fields the new object does not name stay only in its metadata and status."""
+        """As `kubectl apply`, but that fields the new object does not name stay only in its metadata and status; that of
+        a NodeClass is what the object says."""
         key = key_of(obj)
         held = self._api.get(*key)
         if held is None:
@@ -166,7 +167,10 @@ class Timeline:
             held["metadata"], {k: v for k, v in obj["metadata"].items() if k in ("labels", "annotations")}
         )
         kept = {field: held[field] for field in ("status",) if field in held}
-        self._api.update({**obj, "metadata": metadata, **kept})
+        changed = self._api.update({**obj, "metadata": metadata, **kept})
+        if obj["kind"].endswith("NodeClass") and "status" in obj:
+            # No provider is played that would write it.
+            self._api.update({**changed, "status": obj["status"]}, subresource="status")
 
 
 def _span(for_s: int | None) -> str:
