@@ -472,6 +472,8 @@ def test_a_foreign_finalizer_on_a_node_does_not_hold_its_claim(cluster: Cluster)
 
     assert ([], ("example.com/keep",)) == (cluster.names("NodeClaim"), cluster.node().finalizers)
     assert cluster.node().deleted_s is not None
+    text = "its instance is gone; the object of node node-1 waits for the finalizers of others: example.com/keep"
+    assert [text] == cluster.said("Terminated")
 
 
 def test_a_pod_that_never_ends_holds_one_node_not_the_others(cluster: Cluster) -> None:
