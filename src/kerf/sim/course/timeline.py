@@ -154,8 +154,9 @@ class Timeline:
         return True
 
     def _apply(self, obj: Json) -> None:
-        """As `kubectl apply`, but that fields the new object does not name stay only in its metadata and status; that of
-        a NodeClass is what the object says."""
+        """As `kubectl apply`, but that fields the new object does not name stay only in its metadata and status.
+
+        The status of a NodeClass is what the object says, where it has one."""
         key = key_of(obj)
         held = self._api.get(*key)
         if held is None:
