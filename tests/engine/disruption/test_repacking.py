@@ -103,6 +103,16 @@ def test_a_node_is_not_given_up_for_its_mirror_image() -> None:
     assert first(a_cluster([free_pool()], nodes, [serving(name, f"p-{name}", 3) for name in "ab"])) is None
 
 
+@pytest.mark.parametrize("age_s", [86_400, 1_800, 10])
+def test_no_node_is_bought_where_one_like_it_has_the_room(age_s: int) -> None:
+    """However young the pod that moves is: that pods which stay have run longer saves nothing more."""
+    nodes = [node(name, "m5.2xlarge", 8) for name in "ab"]
+    young = on("a", "young", cpu=1, owner=SERVES, created_s=NOON_S - age_s)
+
+    command = first(a_cluster([free_pool()], nodes, [young, serving("b", "old", 6)]), a_market(M5_2X))
+    assert (["a"], []) == changes(command)
+
+
 @pytest.mark.parametrize(
     "pool",
     [

@@ -213,7 +213,8 @@ class _Tries:
             if len(fewer) in (0, len(wasted)):
                 break
             less, again = self._gained(fewer)
-            if again is None or less < _AS_GOOD * gain:
+            # Pods that stay may be older than those that move. That makes the nodes together gain for longer, not more.
+            if again is None or (less < _AS_GOOD * gain and again.saved_micro < found.saved_micro):
                 break
             wasted, gain, found = fewer, less, again
         return found
