@@ -13,6 +13,7 @@ from kerf.manifests.schema import (
     INSTANT,
     INSTANT_AHEAD,
     INT32,
+    INT64,
     LABEL_KEY,
     LABEL_VALUE,
     LABELS,
@@ -157,7 +158,7 @@ TAINTS = ListOf(
         {"key": LABEL_KEY, "value": LABEL_VALUE, "effect": one_of(*EFFECTS), "timeAdded": INSTANT}, ("key", "effect")
     )
 )
-_TOLERATION: dict[str, Schema] = {"key": TEXT, "value": TEXT, "tolerationSeconds": WHOLE}
+_TOLERATION: dict[str, Schema] = {"key": TEXT, "value": TEXT, "tolerationSeconds": INT64}
 _TOLERATIONS = ListOf(
     Record({**_TOLERATION, "operator": one_of(*TOLERATION_OPERATORS), "effect": one_of("", *EFFECTS)})
 )
@@ -237,7 +238,8 @@ POD_SPEC = Record(
         "nodeName": TEXT,
         "hostNetwork": BOOLEAN,
         "runtimeClassName": TEXT,
-        "terminationGracePeriodSeconds": COUNT,
+        # A negative one, as of old, is one second; some state the longest there is for "never".
+        "terminationGracePeriodSeconds": INT64,
         "activeDeadlineSeconds": COUNT,
         "dnsPolicy": TEXT,
         "dnsConfig": Record({"nameservers": ListOf(TEXT)}, is_open=True),

@@ -399,6 +399,7 @@ FILLED = Scalar("text that is not empty", lambda value: isinstance(value, str) a
 BOOLEAN = Scalar("true or false", lambda value: isinstance(value, bool))
 WHOLE = whole()
 INT32 = Scalar("a whole number of 32 bits", lambda value: WHOLE.accepts(value) and -(2**31) <= value < 2**31)
+INT64 = Scalar("a whole number of 64 bits", lambda value: type(value) is int and -(2**63) <= value < 2**63)
 COUNT = whole(0)
 INSTANT = _Instant()
 INSTANT_AHEAD = _Instant(is_ahead=True)

@@ -15,7 +15,7 @@ _GO_PART = re.compile(r"(\d*+)(?:\.(\d*+))?+([^\d.]*+)", re.ASCII)
 _GO_UNIT_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9}
 _GO_UNIT_NS["h"] = 3600 * 10**9
 _MOST_NS, _MOST_DIGITS = 2**63 - 1, 20
-_LONGEST_S = 2**63 // 10**9
+LONGEST_S = 2**63 // 10**9
 """292 years, the longest duration of Go."""
 
 
@@ -44,13 +44,13 @@ def duration_s(text: str) -> int | None:
         return None
     if _DURATION.fullmatch(text) is None:
         raise ValueError(text)
-    return min(sum(_whole(number) * _UNIT_S[unit] for number, unit in _PART.findall(text)), _LONGEST_S)
+    return min(sum(_whole(number) * _UNIT_S[unit] for number, unit in _PART.findall(text)), LONGEST_S)
 
 
 def _whole(digits: str) -> int:
     # Python converts no text of thousands of digits.
     significant = digits.lstrip("0")
-    return _LONGEST_S if len(significant) > 12 else int(significant or "0")
+    return LONGEST_S if len(significant) > 12 else int(significant or "0")
 
 
 def go_duration_s(text: str) -> float:

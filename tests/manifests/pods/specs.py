@@ -209,6 +209,8 @@ TAKEN: tuple[Spec, ...] = (
     {"schedulingGates": [{"name": "a.b/c"}, {"name": "a.b/d"}]},
     {"activeDeadlineSeconds": 1},
     {"terminationGracePeriodSeconds": 0},
+    {"terminationGracePeriodSeconds": 2**63 - 1},
+    {"tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 2**63 - 1}]},
     {"priority": 0},
     {"dnsPolicy": "Default"},
     {"dnsPolicy": "None", "dnsConfig": {"nameservers": ["10.0.0.1"]}},

@@ -172,6 +172,16 @@ def test_priority_comes_from_the_class_or_the_global_default(
     assert expected == (read.priority, read.priority_class)
 
 
+@pytest.mark.parametrize(("stated", "expected"), [(-1, 1), (0, 0), (2**63 - 1, 292 * 365 * 86_400)])
+def test_any_grace_period_that_a_server_takes_is_read(stated: int, expected: int) -> None:
+    """A pod that cannot be read is not seen, and its node would go as empty."""
+    read = pod(f"{{containers: [{{name: a}}], terminationGracePeriodSeconds: {stated}}}").spec.termination_grace_s
+
+    assert expected <= read < 1.01 * expected + 1
+    far = f"{{key: a, operator: Exists, effect: NoExecute, tolerationSeconds: {2**63 - 1}}}"
+    assert 2**63 - 1 == pod(f"{{containers: [{{name: a}}], tolerations: [{far}]}}").spec.tolerations[0].seconds
+
+
 def test_a_pod_is_read_whole() -> None:
     """Everything scheduling depends on."""
     spec = pod(

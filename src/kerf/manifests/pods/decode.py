@@ -44,6 +44,7 @@ from kerf.model.pods import (
     is_daemon,
 )
 from kerf.model.quantities import Resources
+from kerf.model.times import LONGEST_S
 from kerf.model.topology import AFFINITY, ANTI_AFFINITY
 from kerf.model.volumes import ClaimTemplate
 
@@ -193,7 +194,7 @@ def _spec(raw: dict[str, Any], defaults: Defaults | None) -> PodSpec:
         scheduling_gates=tuple(gate["name"] for gate in raw.get("schedulingGates") or ()),
         claims=tuple(_claims(raw)),
         not_planned=tuple(sorted(set(_not_planned(raw, (*init_containers, *containers))))),
-        termination_grace_s=_or(raw.get("terminationGracePeriodSeconds"), 30),
+        termination_grace_s=_grace_s(raw.get("terminationGracePeriodSeconds")),
         active_deadline_s=raw.get("activeDeadlineSeconds"),
         pod_requests=_pod_requests(raw),
         pod_limits=_of_pod((raw.get("resources") or {}).get("limits") or {}),
@@ -240,8 +241,11 @@ def _workload_ref(raw: dict[str, Any]) -> str:
     return "/".join(part for part in parts if part) if parts[0] and parts[1] else ""
 
 
-def _or(value: int | None, default: int) -> int:
-    return default if value is None else value
+def _grace_s(stated: int | None) -> int:
+    """A server takes any number: it lets a pod of a negative one a second, and the longest stands for ever."""
+    if stated is None:
+        return 30
+    return 1 if stated < 0 else min(stated, LONGEST_S)
 
 
 def _container(raw: dict[str, Any], defaults: Defaults | None, is_on_host: bool) -> Container:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kerf.errors import ApiError
-from kerf.model.times import instant_s, instant_text
+from kerf.model.times import LONGEST_S, instant_s, instant_text
 from kerf.ports import AlreadyExists, Clock, Conflict, NotFound
 from kerf.sim.kubernetes.admission import (
     Admission,
@@ -330,7 +330,8 @@ class InMemoryApi:
         if obj["kind"] != "Pod" or not node_of(obj) or is_ended(obj):
             return 0
         own_s: int = obj["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE_S)
-        return max(0, own_s if asked_s is None else asked_s)
+        grace_s = own_s if asked_s is None else asked_s
+        return 1 if grace_s < 0 else min(grace_s, LONGEST_S)
 
     def _commit(self, old: Json, new: Json) -> Json:
         """Store a change unless there is none: system fields stay, another spec is another generation."""
