@@ -5,12 +5,15 @@ from typing import Any
 
 import pytest
 
+from kerf.controllers.conditions import Consolidatable, PodEvents
+from kerf.controllers.nodeclaim.health import Health
 from kerf.controllers.nodeclaim.lifecycle import Lifecycle
 from kerf.controllers.provisioning import Provisioning
 from kerf.controllers.runtime import Controller
 from kerf.model.instancetypes import OfferingKey
-from kerf.model.nodeclaim import LAUNCHED, REGISTERED
+from kerf.model.nodeclaim import CONSOLIDATABLE, LAUNCHED, REGISTERED, UNHEALTHY
 from tests.controllers.cluster import Cluster, pod, pool
+from tests.controllers.nodeclaim.test_health import BAD, tell
 from tests.controllers.test_disruption import MAY_GO, going, start
 from tests.sim.world import START_S, budget
 
@@ -141,6 +144,61 @@ def test_a_node_that_starts_has_its_time(cluster: Cluster, reached: Sequence[str
     assert not cluster.claim().is_deleting
     cluster.at(after_s + 60 + ahead_s)
     assert [] == cluster.names("NodeClaim")
+
+
+@pytest.mark.parametrize("by_s", [*FORWARD, *BACK])
+def test_a_condition_of_a_node_is_tolerated_as_long_as_its_provider_says(cluster: Cluster, by_s: int) -> None:
+    """Ten minutes for cards. Else a clock that is set would make all nodes broken that are not ready for a moment."""
+    cluster.put(pool())
+    cluster.running()
+    cluster.start(Health(cluster.state, cluster.ports, repairs=True))
+    cluster.at(60)
+    tell(cluster, BAD)
+    ahead_s = set_by(cluster, 70, by_s)
+    cluster.at(300 + ahead_s)
+    cluster.change("Node", "node-1", metadata={"labels": {"touched": "now"}})
+
+    cluster.at(655 + ahead_s)
+    assert cluster.claim().condition(UNHEALTHY) is None
+    cluster.at(665 + ahead_s)
+    assert cluster.claim().is_true(UNHEALTHY)
+
+
+def quiet(cluster: Cluster) -> None:
+    """A node whose pod came long ago, in a pool whose consolidateAfter is ten minutes."""
+    cluster.put(pool(disruption={"consolidateAfter": "10m"}), pod("p", node="node-1"))
+    cluster.running()
+    cluster.start(PodEvents(cluster.state, cluster.ports), Consolidatable(cluster.state, cluster.ports))
+    cluster.at(700)
+    assert cluster.claim().is_true(CONSOLIDATABLE)
+
+
+@pytest.mark.parametrize("by_s", [*FORWARD, *BACK])
+def test_a_node_is_quiet_for_as_long_as_its_pool_says(cluster: Cluster, by_s: int) -> None:
+    """From when the pod left."""
+    quiet(cluster)
+    cluster.remove("Pod", "p")
+    ahead_s = set_by(cluster, 710, by_s)
+    cluster.at(720 + ahead_s)
+    cluster.change("NodeClaim", "gpu-1", metadata={"annotations": {"touched": "now"}})
+
+    cluster.at(1290 + ahead_s)
+    assert not cluster.claim().is_true(CONSOLIDATABLE)
+    cluster.at(1310 + ahead_s)
+    assert cluster.claim().is_true(CONSOLIDATABLE)
+
+
+@pytest.mark.parametrize("by_s", [*FORWARD, *BACK])
+def test_a_pod_that_comes_after_the_clock_was_set_is_noted(cluster: Cluster, by_s: int) -> None:
+    """Also where the last that came or went is still to come by the clock."""
+    quiet(cluster)
+    ahead_s = set_by(cluster, 710, by_s)
+    cluster.at(720 + ahead_s)
+    cluster.put(pod("q", node="node-1"))
+
+    cluster.at(721 + ahead_s)
+    assert not cluster.claim().is_true(CONSOLIDATABLE)
+    assert START_S + 720 + ahead_s == cluster.claim().last_pod_event_s
 
 
 G5 = OfferingKey("g5.xlarge", "us-east-1a", "on-demand")

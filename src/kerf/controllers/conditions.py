@@ -4,9 +4,11 @@
 """
 
 import hashlib
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
+from kerf.controllers.elapsed import Steady, passed_s
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.disruption.quiet import remaining_s
@@ -49,7 +51,7 @@ class PodEvents:
 
     def __init__(self, state: ClusterState, ports: Ports) -> None:
         self._state, self._ports = state, ports
-        # By the uid of the claim the pods that were seen last, and when they were noted last.
+        # By the uid of the claim the pods that were seen last, and when they were noted last (`passed_s`).
         self._seen: dict[str, tuple[str, float]] = {}
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
@@ -66,21 +68,22 @@ class PodEvents:
 
     async def reconcile(self, key: str) -> Result:
         """Compare the pods with those seen last; write the time, then the note, each at most once in ten seconds."""
-        claim, now = self._state.claim(key), self._ports.clock.now_s()
+        claim, now, passed = self._state.claim(key), self._ports.clock.now_s(), passed_s()
         if claim is None or claim.is_deleting or not claim.node_name:
             return DONE
         pods = digest(pod.uid for pod in self._state.pods_on(claim.node_name) if _counts(pod))
         noted = claim.annotations.get(PODS_SEEN, "")
-        seen, noted_s = self._seen.get(claim.uid, (noted, -_POD_EVENT_STEP_S))
-        if pods != seen and now - (claim.last_pod_event_s or 0) >= _POD_EVENT_STEP_S:
+        seen, noted_s = self._seen.get(claim.uid, (noted, -math.inf))
+        # One that is still to come was written before the clock was set back.
+        if pods != seen and not 0 <= now - (claim.last_pod_event_s or 0) < _POD_EVENT_STEP_S:
             changed = replace(claim, last_pod_event_s=now).without_condition(CONSOLIDATABLE)
             claim = await self._ports.writer.update_node_claim_status(changed)
             self._state.note(claim)
-        left_s = 0.0 if pods == noted else noted_s + _POD_EVENT_STEP_S - now
+        left_s = 0.0 if pods == noted else noted_s + _POD_EVENT_STEP_S - passed
         if pods != noted and left_s <= 0:
             named = replace(claim, annotations={**claim.annotations, PODS_SEEN: pods})
             self._state.note(await self._ports.writer.update_node_claim(named))
-            noted_s = now
+            noted_s = passed
         self._seen[claim.uid] = pods, noted_s
         return Result(left_s) if left_s > 0 else DONE
 
@@ -102,7 +105,7 @@ class Consolidatable:
     name = "consolidatable"
 
     def __init__(self, state: ClusterState, ports: Ports) -> None:
-        self._state, self._ports = state, ports
+        self._state, self._ports, self._steady = state, ports, Steady(ports.clock)
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """Claims that change; all of a pool when its consolidateAfter does, and not whenever its status is written."""
@@ -120,8 +123,10 @@ class Consolidatable:
         claim = self._state.claim(key)
         pool = self._state.pool(claim.node_pool) if claim is not None else None
         if claim is None or pool is None or claim.is_deleting or not claim.is_true(INITIALIZED):
+            self._steady.forget(key)
             return DONE
-        left_s = remaining_s(claim, pool, self._ports.clock.now_s())
+        now_s = self._steady.now_s(key, (claim.uid, claim.last_pod_event_s))
+        left_s = remaining_s(claim, pool, now_s)
         if left_s is None:
             return DONE
         if left_s > 0:

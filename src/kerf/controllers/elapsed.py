@@ -60,7 +60,8 @@ class Steady:
         began = self._began.get(key)
         if began is None or began.about != about:
             began = self._began[key] = _Began(self._clock.now_s(), passed_s(), about)
-        return began.at_s + (passed_s() - began.passed_s)
+        # Two clocks of floats differ by less than a microsecond; a wait that has that long left would never end.
+        return round(began.at_s + (passed_s() - began.passed_s), 3)
 
     def earliest_s(self, key: str) -> float:
         """That, or less where the clock shows less: for times that were written before it was set, and since."""

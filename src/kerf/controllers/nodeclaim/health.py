@@ -8,6 +8,7 @@ decided elsewhere (`engine.disruption.repair`). A node or its pool may forbid it
 from collections.abc import Iterable
 
 from kerf.cloudprovider import repair_policies_of
+from kerf.controllers.elapsed import Steady
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.explain.brokencards import broken_cards_text
 from kerf.model import events
@@ -36,6 +37,7 @@ class Health:
 
     def __init__(self, state: ClusterState, ports: Ports, *, repairs: bool) -> None:
         self._state, self._ports, self._repairs = state, ports, repairs
+        self._steady = Steady(ports.clock)
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
         """Claims of nodes that change."""
@@ -51,18 +53,20 @@ class Health:
         claim = self._state.claim(key)
         node = self._state.node_of(claim) if claim is not None else None
         if claim is None or node is None or claim.is_deleting or not claim.is_true(INITIALIZED):
+            self._steady.forget(key)
             return DONE
         claim = await self._with_cards(claim, node)
-        now_s = self._ports.clock.now_s()
         pool = self._state.pool(claim.node_pool)
         kept = (node.annotations, pool.stated_annotations if pool is not None else {})
         is_kept = not self._repairs or any(each.get(DO_NOT_REPAIR) == "true" for each in kept)
         ends = [] if is_kept else self._ends(claim, node)
+        # A clock that is set must not make all nodes with a condition of a moment broken at once.
+        now_s = self._steady.now_s(key, (claim.uid, *ends))
         # A node that is broken as a whole need not wait until the pods of its sound cards may move.
         ended = sorted((name for at_s, name in ends if at_s <= now_s), key=lambda name: (name == GPUS_HEALTHY, name))
         held = claim.condition(UNHEALTHY)
         if ended and (held is None or held.reason != ended[0]):
-            condition = Condition(UNHEALTHY, TRUE, ended[0], "", now_s)
+            condition = Condition(UNHEALTHY, TRUE, ended[0], "", self._ports.clock.now_s())
             self._state.note(await self._ports.writer.update_node_claim_status(claim.with_condition(condition)))
             self._ports.recorder.record(events.unhealthy(node.name, ended[0]))
         elif not ended and held is not None:
