@@ -151,7 +151,7 @@ def _notes(found: Sequence[ConsolidationStep], world: World) -> Iterator[str]:
         yield f"{MOST_STEPS} steps are shown; there may be more"
     if any(launch.replaces for step in found for launch in step.command.launches):
         rest = duration_text(int(SETTLES_S))
-        yield f"new nodes in the place of others are left alone for {rest}; what happens to them later is not shown"
+        yield f"new nodes in the place of others are not replaced for {rest}; what happens to them later is not shown"
     expiring = _expiring(found, world)
     if expiring:
         node, at_s = expiring[0]

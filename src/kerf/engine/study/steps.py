@@ -2,8 +2,8 @@
 
 Each command is taken for done at once: the new nodes are up as planned, the pods have their places, and
 consolidateAfter of the nodes that they came to is over. Else no time passes. So what came in the place of other nodes
-is left alone, as it is in a cluster for a while, and the steps end there. In a cluster pods come and go meanwhile,
-and every command is decided on what is there then.
+is not replaced, as in a cluster for a while, and goes only where its pods fit on others; the steps end there. In a
+cluster pods come and go meanwhile, and every command is decided on what is there then.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
