@@ -191,3 +191,8 @@ def test_decoding_what_was_encoded_gives_the_same_claim(claim: NodeClaim) -> Non
 def test_instants_and_durations_survive_their_text(seconds: int) -> None:
     """In whole seconds."""
     assert seconds == instant_s(instant_text(seconds)) == duration_s(duration_text(seconds))
+
+
+def test_an_instant_later_than_the_last_that_has_a_text_is_that_one() -> None:
+    """An age that ends in ten thousand years must end no command."""
+    assert "9999-12-31T23:59:59Z" == instant_text(253_402_300_800.0) == instant_text(1e15)

@@ -329,12 +329,11 @@ def termination_time_not_understood(claim: str, value: str) -> Occurrence:
     return _about("NodeClaim", claim, WARNING, "NotUnderstood", text, 3600)
 
 
-def terminated(claim: str, node: str, held_by: Sequence[str] = ()) -> Occurrence:
-    """Nothing is left of a claim; `node` is empty when none had registered, `held_by` are finalizers of others."""
+def terminated(claim: str, node: str, waits_for: Sequence[str] = ()) -> Occurrence:
+    """Nothing is left of a claim; `node` is empty when none had registered. It may wait for finalizers of others."""
     what = f"instance and node {node} are gone" if node else "no instance is left and no node had registered"
-    if held_by:
-        what = f"its instance is gone; the object of node {node} waits for the finalizers of others: "
-        what += ", ".join(sorted(held_by))
+    if waits_for:
+        what = f"the instance is gone; node {node} waits for the finalizers of others: {', '.join(sorted(waits_for))}"
     return _about("NodeClaim", claim, NORMAL, "Terminated", what)
 
 

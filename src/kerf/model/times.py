@@ -15,6 +15,8 @@ _GO_PART = re.compile(r"(\d*+)(?:\.(\d*+))?+([^\d.]*+)", re.ASCII)
 _GO_UNIT_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9}
 _GO_UNIT_NS["h"] = 3600 * 10**9
 _MOST_NS, _MOST_DIGITS = 2**63 - 1, 20
+_LAST_S = 253_402_300_799
+"""9999-12-31T23:59:59Z, the last instant that has a text."""
 LONGEST_S = 2**63 // 10**9
 """292 years, the longest duration of Go."""
 
@@ -28,8 +30,8 @@ def instant_s(text: str) -> float:
 
 
 def instant_text(seconds: float) -> str:
-    """RFC 3339 in UTC and whole seconds, as the API server stores instants."""
-    return _second_text(int(seconds))
+    """RFC 3339 in UTC and whole seconds, as the API server stores instants; the last there is for later ones."""
+    return _second_text(int(min(seconds, _LAST_S)))
 
 
 @lru_cache(maxsize=4096)

@@ -60,6 +60,9 @@ def test_old_nodes_go_and_their_pods_are_said_to_move() -> None:
     assert [] == step["podsWithoutPlace"]
     assert "note: 3 nodes are as old as expireAfter and go at once" in plan.stdout
     assert "expireAfter 720h is over" in kerf("explain", "node/kept", *late).stdout
+    held = 'pods that may not be evicted have ended (pod default/train-0 has "karpenter.sh/do-not-disrupt" annotation;'
+    assert held in kerf("plan", *late, "--consolidate").stdout
+    assert "goes: expireAfter 720h is over" in kerf("explain", "node/large", *late).stdout
 
 
 def test_nodes_that_stay_for_causes_of_one_kind_are_one_row() -> None:

@@ -19,6 +19,7 @@ from kerf.model.nodeclaim import (
     INSTANCE_TERMINATING,
     LAUNCHED,
     REGISTERED,
+    TERMINATION_FINALIZER,
     TERMINATION_TIMESTAMP,
     TRUE,
     UNHEALTHY,
@@ -68,6 +69,16 @@ def test_everything_goes_in_order(cluster: Cluster) -> None:
     removed = [change.obj["kind"] for change in cluster.api.events if change.type == "DELETED"]
     assert ["Pod", "Node", "NodeClaim"] == removed
     assert ["instance and node node-1 are gone"] == cluster.said("Terminated")
+
+
+def test_a_node_that_waits_for_a_finalizer_of_others_is_not_said_to_be_gone(cluster: Cluster) -> None:
+    """Its instance is, so its claim goes."""
+    going(cluster, node={"finalizers": (TERMINATION_FINALIZER, "example.com/hold")})
+    cluster.at(30)
+
+    assert (["node-1"], []) == (cluster.names("Node"), cluster.names("NodeClaim"))
+    said = "the instance is gone; node node-1 waits for the finalizers of others: example.com/hold"
+    assert [said] == cluster.said("Terminated")
 
 
 def test_pods_are_evicted_tier_by_tier(cluster: Cluster) -> None:
@@ -472,8 +483,6 @@ def test_a_foreign_finalizer_on_a_node_does_not_hold_its_claim(cluster: Cluster)
 
     assert ([], ("example.com/keep",)) == (cluster.names("NodeClaim"), cluster.node().finalizers)
     assert cluster.node().deleted_s is not None
-    text = "its instance is gone; the object of node node-1 waits for the finalizers of others: example.com/keep"
-    assert [text] == cluster.said("Terminated")
 
 
 def test_a_pod_that_never_ends_holds_one_node_not_the_others(cluster: Cluster) -> None:

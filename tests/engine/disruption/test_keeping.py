@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kerf.engine.disruption.causes import (
+    HasExpired,
     HeldBudget,
     InvalidSchedule,
     Keeping,
@@ -25,11 +26,11 @@ from kerf.engine.disruption.keeping import Fates
 from kerf.engine.explain.disruption import going_text, keeping_text
 from kerf.engine.world import World
 from kerf.model.bounds import MIN_NODES
-from kerf.model.causes import Name, Quoted
+from kerf.model.causes import Cause, Name, Quoted
 from kerf.model.nodeclaim import DO_NOT_DISRUPT, GPUS_HEALTHY, REPLACED_BY, REPLACES
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, WHEN_EMPTY, Budget, Disruption
 from kerf.model.opportunistic import OPPORTUNISTIC
-from kerf.model.plan import Cost, NodePlacement, PlacedPod, Plan
+from kerf.model.plan import Cost, Deletion, NodePlacement, PlacedPod, Plan
 from kerf.model.pods import Pod
 from kerf.model.promises import Promises, written
 from kerf.model.snapshot import ClusterSnapshot, NodeClass
@@ -232,17 +233,28 @@ def test_what_a_node_waits_for_that_is_to_go_anyway(pool: Any, nodes: Any, pods:
         assert said == keeping_text(why(a_cluster([each], nodes, pods)))
 
 
-def test_a_drifted_node_says_why_nothing_is_bought_for_its_pods() -> None:
-    """Its pool takes no nodes; an empty one needs none."""
-    closed = (NodeClass("karpenter.k8s.aws", "EC2NodeClass", "default", is_ready=False, reason="no subnets"),)
+def test_a_drifted_node_whose_pool_buys_none_says_why() -> None:
+    """Its pods have no place until the pool takes nodes again."""
+    pool = free_pool()
+    reference = pool.node_class
+    unready = NodeClass(reference.group, reference.kind, reference.name, is_ready=False, reason="no subnets")
+    snapshot = a_cluster([pool], [drifted("a")], [on("a", "web", cpu=1)], node_classes=(unready,))
 
-    def said(*pods: Pod) -> str:
-        return keeping_text(why(a_cluster([free_pool()], [drifted("a")], pods, node_classes=closed)))
-
-    assert said(on("a", "x", cpu=1)).endswith(
-        "stays: NodePool pool takes no nodes: EC2NodeClass default is not ready: no subnets"
+    assert keeping_text(why(snapshot)).endswith(
+        "in its turn, once its pods have a place; "
+        "NodePool pool takes no nodes: EC2NodeClass default is not ready: no subnets"
     )
-    assert said().endswith("goes in its turn, once its pods have a place")
+
+
+def test_a_node_that_is_too_old_goes_for_that_whatever_a_plan_says() -> None:
+    """No plan need be carried out for it."""
+    node, claim = ours("a")
+    claim = replace(claim, created_s=NOON_S - 7200, expire_after_s=3600)
+    snapshot = a_cluster([free_pool()], [(node, claim)])
+    emptied = Deletion("a", claim.name, "pool", 1, "Empty", Cause(), why="empty")
+
+    fates = Fates(World(snapshot, MARKET), replace(NOTHING, deletions=(emptied,)))
+    assert HasExpired(3600) == fates.going(snapshot.nodes[0])
 
 
 def test_a_drifted_node_of_a_static_pool_at_its_limit_waits_for_room() -> None:

@@ -9,6 +9,7 @@ import pytest
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
 from kerf.engine.explain.buffers import buffer_status, buffer_verdict
+from kerf.engine.explain.plan import plan
 from kerf.engine.headroom.buffers import buffered
 from kerf.engine.options import Options
 from kerf.engine.world import World
@@ -247,3 +248,10 @@ def test_limits_that_are_granted_again_are_said_once() -> None:
 
     assert LIMITED not in told(world(a_buffer(1)))
     assert ("False", "WithinQuotas") == told(world(a_buffer(1, status=limited)))[LIMITED][:2]
+
+
+def test_a_plan_calls_a_buffer_without_its_template_a_buffer() -> None:
+    """And no ProvisioningRequest, whose rooms are made in the same way."""
+    made = plan(world(a_buffer(template="late"), templates=()), MARKET, Options(with_bound=False))
+
+    assert {"CapacityBuffer team/b: there is no PodTemplate team/late"} == {each.reason for each in made.unplaced}

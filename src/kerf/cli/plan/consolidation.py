@@ -6,19 +6,22 @@ from dataclasses import dataclass
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, percent_text, some, table
 from kerf.engine.disruption.candidates import moving
-from kerf.engine.disruption.causes import Ending, Keeping
+from kerf.engine.disruption.causes import Keeping
 from kerf.engine.disruption.ending import endings
 from kerf.engine.disruption.keeping import Fates
 from kerf.engine.disruption.repacking import SETTLES_S
+from kerf.engine.draining import drain_of
 from kerf.engine.explain.alike import alike_text, kind_of
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.disruption import explained, going_text, keeping_text
+from kerf.engine.explain.draining import held_text
 from kerf.engine.study.steps import MOST_STEPS, ConsolidationStep
 from kerf.engine.supply.pricing import cluster_price
 from kerf.engine.world import World
+from kerf.model.eviction import Budgets
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.plan import Cost, Plan
-from kerf.model.snapshot import ClusterNode
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.model.times import duration_text, instant_text
 
 _MOST_NODES = 3
@@ -109,12 +112,22 @@ def _staying(found: Sequence[ConsolidationStep], world: World) -> list[_Stays]:
     now = {node.name: len(moving(node)) for node in world.snapshot.nodes}
     left = (node for node in after.snapshot.nodes if node.name in now and node.node is not None)
     ends = endings(world.snapshot)
-    return [_stays(node, fates, ends.get(node.name), len(moving(node)) - now[node.name]) for node in left]
+    return [
+        _Stays(node.name, None, f"{cause_text(ends[node.name])}: {_once(node, world.snapshot)}")
+        if node.name in ends
+        else _stays(node, fates, len(moving(node)) - now[node.name])
+        for node in left
+    ]
 
 
-def _stays(node: ClusterNode, fates: Fates, end: Ending | None, come: int) -> _Stays:
-    if end is not None:
-        return _Stays(node.name, None, f"{cause_text(end)}: it goes once pods that may not be evicted have ended")
+def _once(node: ClusterNode, snapshot: ClusterSnapshot) -> str:
+    """When a node goes that nothing but its pods keeps."""
+    now_s = snapshot.taken_at_s
+    held = held_text(drain_of(node.pods, Budgets(snapshot.disruption_budgets), now_s), now_s)
+    return f"it goes once pods that may not be evicted have ended{held and f' ({held})'}"
+
+
+def _stays(node: ClusterNode, fates: Fates, come: int) -> _Stays:
     going = fates.going(node)
     if going is not None:
         return _Stays(node.name, None, going_text(going), come)

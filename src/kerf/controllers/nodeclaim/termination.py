@@ -233,9 +233,8 @@ class Termination:
             done = Condition(INSTANCE_TERMINATING, TRUE, "InstanceTerminated", text, self._now())
             claim = await self._say(claim, done)
         await self._ports.writer.update_node_claim(replace(claim, finalizers=left))
-        name = "" if node is None else node.name
-        foreign = () if node is None else [each for each in node.finalizers if each != TERMINATION_FINALIZER]
-        self._ports.recorder.record(events.terminated(claim.name, name, foreign))
+        waits_for = () if node is None else tuple(each for each in node.finalizers if each != TERMINATION_FINALIZER)
+        self._ports.recorder.record(events.terminated(claim.name, node.name if node is not None else "", waits_for))
 
     async def _say(self, claim: NodeClaim, *conditions: Condition) -> NodeClaim:
         """The claim with these conditions, in one write; the very same where it says so already."""

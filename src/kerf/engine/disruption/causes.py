@@ -287,20 +287,13 @@ class TooMuchBroken(Cause):
 @dataclass(frozen=True, slots=True)
 class Due(Cause):
     """The node is to go, whatever it costs; `holds` is what keeps it for now, None where its turn or a place for its
-    pods is all that it waits for."""
+    pods is all that it waits for: then `closed` is why its own pool buys none."""
 
     why: Broken | Drifts
     holds: (
-        Obstacle
-        | TooMuchBroken
-        | InvalidSchedule
-        | NodePoolBudget
-        | MinNodes
-        | UnreadableFloor
-        | NoneInItsPlace
-        | PoolClosed
-        | None
+        Obstacle | TooMuchBroken | InvalidSchedule | NodePoolBudget | MinNodes | UnreadableFloor | NoneInItsPlace | None
     )
+    closed: PoolClosed | None = None
 
 
 Keeping = (

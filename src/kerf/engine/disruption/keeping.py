@@ -72,14 +72,17 @@ class Fates:
         """By static pool what keeps a node of it from having another in its place."""
 
     def going(self, node: ClusterNode) -> Going | None:
-        """What takes the node away; None for a node that stays."""
+        """What takes the node away; None for a node that stays. Whatever a plan does, one that is too old goes."""
+        ending = self._endings.get(node.name)
+        if ending is not None:
+            return ending
         deletion = self._deletions.get(node.name)
         if deletion is not None:
             return DeletedByPlan(deletion)
         claim = node.claim
         if claim is not None and claim.replaced_by and not claim.is_deleting:
             return Replaced(tuple(map(Name, claim.replaced_by)))
-        return Leaving() if node.is_deleting else self._endings.get(node.name)
+        return Leaving() if node.is_deleting else None
 
     def keeping(self, node: ClusterNode) -> Keeping:
         """Why a node stays that `going` says nothing of: the first of the rules that applies."""
@@ -117,12 +120,10 @@ class Fates:
             why = Broken(Name(candidate.unhealthy))
             return Due(why, obstacle or broken or self._of_budgets(pool, UNHEALTHY))
         held_by = obstacle or self._group_on(candidate) or self._of_budgets(pool, DRIFTED) or self._of_limits(pool)
-        return Due(Drifts(Name(candidate.drift)), held_by or (self._closed(pool) if candidate.pods else None))
-
-    def _closed(self, pool: NodePool) -> PoolClosed | None:
-        """Why the pool takes no nodes: pods of a node of it that has no other room wait for that."""
-        problem = dict(self._world.supply.pool_problems).get(pool.name)
-        return None if problem is None else PoolClosed(Name(pool.name), problem)
+        asks = held_by is None and candidate.pods
+        problem = dict(self._world.supply.pool_problems).get(pool.name) if asks else None
+        closed = None if problem is None else PoolClosed(Name(pool.name), problem)
+        return Due(Drifts(Name(candidate.drift)), held_by, closed)
 
     def _of_limits(self, pool: NodePool) -> NoneInItsPlace | None:
         """What keeps a node of a static pool from having another in its place: the new one comes first."""

@@ -37,7 +37,7 @@ _ALIKE = (
 def kind_of(cause: Keeping) -> Hashable:
     """What causes that are said together have in common: all but the pods, the nodes and the times that they name."""
     match cause:
-        case Due(why, holds) if holds is not None:
+        case Due(why, holds, _) if holds is not None:
             return Due, why, kind_of(holds)
         case NotQuietYet(after_s, _):
             return NotQuietYet, after_s
@@ -55,7 +55,7 @@ def alike_text(causes: Sequence[Keeping]) -> str:
 
 def _several_text(causes: Sequence[Keeping]) -> str:
     match causes[0]:
-        case Due(why, _):
+        case Due(why):
             holds = [each.holds for each in causes if isinstance(each, Due) and each.holds is not None]
             return f"{due_text(why)}, and stay: {alike_text(holds)}"
         case ProtectedPod():

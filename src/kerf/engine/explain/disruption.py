@@ -60,7 +60,6 @@ from kerf.engine.explain.causes import cause_text, counted, some, words
 from kerf.engine.explain.launches import why_launched
 from kerf.errors import MOST_SHOWN, cut
 from kerf.model.bounds import MIN_NODES, bounds_of
-from kerf.model.causes import PoolClosed
 from kerf.model.instancetypes import price_text
 from kerf.model.nodeclaim import DO_NOT_DISRUPT, GPUS_HEALTHY
 from kerf.model.nodepool import EXPIRED
@@ -141,13 +140,9 @@ def keeping_text(cause: Keeping) -> str:
             if is_empty:
                 return "it is empty and may go; the plan takes others first"
             return "its pods fit on other nodes, and it may go; the plan takes another first"
-        case Due(why, holds):
-            end = (
-                "and goes in its turn, once its pods have a place"
-                if holds is None
-                else f"and stays: {_hold_text(holds)}"
-            )
-            return f"{due_text(why)}, {end}"
+        case Due(why, holds, closed):
+            end = "and goes in its turn, once its pods have a place" + (f"; {cause_text(closed)}" if closed else "")
+            return f"{due_text(why)}, {end if holds is None else f'and stays: {_hold_text(holds)}'}"
         case TooMuchBroken() | NoneInItsPlace():
             return _hold_text(cause)
         case OfStaticPool(pool, replicas):
@@ -161,21 +156,12 @@ def keeping_text(cause: Keeping) -> str:
 
 
 def _hold_text(
-    cause: Obstacle
-    | TooMuchBroken
-    | InvalidSchedule
-    | NodePoolBudget
-    | MinNodes
-    | UnreadableFloor
-    | NoneInItsPlace
-    | PoolClosed,
+    cause: Obstacle | TooMuchBroken | InvalidSchedule | NodePoolBudget | MinNodes | UnreadableFloor | NoneInItsPlace,
 ) -> str:
     """What keeps a node that is to go."""
     match cause:
         case TooMuchBroken(pool, broken, nodes):
             return f"more than a fifth of NodePool {pool} is broken, {broken} of {nodes} nodes"
-        case PoolClosed():
-            return cause_text(cause)
         case NoneInItsPlace():
             return in_its_place_text(cause, "its")
         case InvalidSchedule() | NodePoolBudget() | MinNodes() | UnreadableFloor():

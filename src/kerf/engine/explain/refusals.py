@@ -22,6 +22,7 @@ from kerf.engine.explain.hints.situation import pod_patch
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.misses import lacks_cards, limit_in, nearest_in
 from kerf.engine.explain.nearby import BESIDE_OTHERS, OF_VOLUMES, Nearby
+from kerf.engine.headroom.buffers import is_of_buffer
 from kerf.engine.place.fit import nearest
 from kerf.engine.place.shapes import Shape
 from kerf.model import causes
@@ -331,7 +332,8 @@ def _reason(refusal: Refusal) -> Reason:
         lacks = f"{refusal.misfits[0].target}: {misfit_text(refusal.misfits[0])}" if refusal.misfits else ""
         text = f"{text}: {lacks or 'there is no node'}"
     if isinstance(cause, causes.TemplateMissing | causes.TemplateInvalid):
-        text = f"{GroupKind.REQUEST} {cause.request}: {text}"
+        of_buffer = any(is_of_buffer(pod.key) for pod in refusal.pods)
+        text = f"{'CapacityBuffer' if of_buffer else GroupKind.REQUEST} {cause.request}: {text}"
     return Reason(refusal.stage or Stage.RESOURCES, text, refusal.misfits)
 
 
