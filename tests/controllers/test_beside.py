@@ -2,16 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 
 from kerf.controllers.composition import compose
 from kerf.controllers.managed import ManagedReader
 from kerf.controllers.nodeclaim.garbagecollection import GarbageCollection
 from kerf.controllers.runtime import DONE, Result, Runtime
 from kerf.model.constraints import Requirement, Requirements
-from kerf.model.nodeclaim import PLANNED_OFFERING, NodeClaim
+from kerf.model.nodeclaim import PLANNED_OFFERING, NodeClaim, NodeClassRef
 from kerf.model.nodepool import NodePool
 from kerf.model.snapshot import Deleted, Event, Synced, Upserted
-from kerf.testing.builders import a_claim, a_node, a_pool
+from kerf.testing.builders import AWS_CLASS, a_claim, a_node, a_pool
 from tests.clouds.market import claim
 from tests.controllers.cluster import STAGES, Cluster, pod, pool
 
@@ -98,6 +99,28 @@ def test_a_claim_that_moves_to_a_foreign_pool_is_gone() -> None:
     events = (Upserted(our_pool("p")), Upserted(a_pool("theirs")), held("c", "p"), SYNCED, held("c", "theirs"))
 
     assert ["+p", "+c", "synced", "-c"] == shown(*events)
+
+
+AZURE = NodeClassRef("karpenter.azure.com", "AKSNodeClass", "default")
+
+
+def test_what_is_of_another_providers_kind_is_hidden() -> None:
+    """As Karpenter does: our cloud lists none of its instances, and could end none."""
+    theirs = replace(a_pool("theirs"), node_class=AZURE)
+    foreign = replace(a_claim("a-1", pool="theirs", uid="a"), node_class=AZURE)
+    claims = (Upserted(foreign), Upserted(a_claim("b-1", pool="ours", uid="b")))
+    events = (*claims, Upserted(theirs), Upserted(a_pool("ours")), SYNCED, Deleted(theirs))
+    reader = ManagedReader(Told(events), Requirements(), (AWS_CLASS.group, AWS_CLASS.kind))
+
+    assert ["+b-1", "+ours", "synced"] == list(map(_text, seen(reader)))
+    assert (True, False) == (reader.is_foreign("a"), reader.is_foreign("b"))
+
+
+def test_without_labels_to_know_ours_by_a_claim_whose_pool_is_gone_is_ours() -> None:
+    """Whoever made it: no other controller would end it."""
+    reader = ManagedReader(Told((held("x-1", "gone"), SYNCED)), Requirements(), (AWS_CLASS.group, AWS_CLASS.kind))
+
+    assert ["+x-1", "synced"] == list(map(_text, seen(reader)))
 
 
 def test_the_instance_of_a_hidden_claim_is_not_collected(cluster: Cluster) -> None:

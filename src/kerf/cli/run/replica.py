@@ -136,9 +136,12 @@ class Replica:
             client, decode=of_plugins(settings.plugin_namespaces), on_undecodable=self._undecodable
         )
         self._recorder = KubeRecorder(acting, clock, self._uid)
-        managed = ManagedReader(self._reader, parse_selector(options.managed_selector))
-        reader: Reader = managed if options.managed_selector else self._reader
-        is_foreign = managed.is_foreign if options.managed_selector else nobodys
+        classes = cloud.node_classes
+        kind = None if classes is None else (classes.group, classes.kind)
+        managed = ManagedReader(self._reader, parse_selector(options.managed_selector), kind)
+        hides = bool(options.managed_selector) or kind is not None
+        reader: Reader = managed if hides else self._reader
+        is_foreign = managed.is_foreign if hides else nobodys
         usage = KubeUsage(acting, options.namespace)
         self._decisions = Decisions(LoggedPlans())
         self._deciding = Threaded()
