@@ -218,6 +218,16 @@ def test_all_nodes_that_are_wasted_go_at_once_although_half_of_them_would_fit_on
     assert (["n0", "n1", "n2", "n3"], ["m5.xlarge"]) == found
 
 
+@pytest.mark.parametrize("number", [2, 24])
+def test_nodes_that_would_be_bought_again_stay_and_the_others_fill_them(number: int) -> None:
+    """However many there are: half of the pods move, and nothing is bought."""
+    nodes = [node(f"n{at:02}", "m5.4xlarge", 16) for at in range(number)]
+    pods = [serving(f"n{at:02}", f"p{at:02}", 7) for at in range(number)]
+
+    gone, bought = changes(first(a_cluster([free_pool()], nodes, pods)))
+    assert (number // 2, []) == (len(gone), bought)
+
+
 def test_a_group_is_not_torn_apart() -> None:
     """Its pods stay together where they are."""
     pods = [serving("big", "a", 3, labels={POD_GROUP: "g", POD_GROUP_MIN: "2"})]

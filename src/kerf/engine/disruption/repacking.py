@@ -45,7 +45,8 @@ _MOST_WINDOWS = 8
 _AS_GOOD = 0.97
 """Fewer nodes go where so much of the gain is left."""
 _FEW = 20
-"""So few nodes are looked at again without those that would be bought again, though with fewer pods."""
+"""So few nodes are looked at again without those that would be bought again, though with fewer pods, and though
+somewhat less is gained."""
 _GOOD_ENOUGH = 0.7
 """Fewer nodes are not tried where so much is saved of what is wasted on those that go."""
 
@@ -205,16 +206,19 @@ class _Tries:
     def _tried(self, wasted: Sequence[_Judged]) -> Substitution | None:
         """How these nodes' end gains something while their pods run; None where nothing is gained.
 
-        Nodes that would be bought again as they are stay, and others fill them: that moves fewer pods.
+        Nodes that would be bought again as they are stay, and others fill them: that moves fewer pods. Of many nodes
+        another look costs as much as the first, so there most of what is bought must be such nodes.
         """
         gain, found = self._gained(wasted)
-        while found is not None and len(wasted) <= _FEW:
-            fewer = _without_mirrored(wasted, found)
-            if len(fewer) in (0, len(wasted)):
+        while found is not None:
+            fewer, is_few = _without_mirrored(wasted, found), len(wasted) <= _FEW
+            stay = len(wasted) - len(fewer)
+            if not fewer or not stay or (not is_few and 2 * stay < len(found.launches)):
                 break
             less, again = self._gained(fewer)
             # Pods that stay may be older than those that move. That makes the nodes together gain for longer, not more.
-            if again is None or (less < _AS_GOOD * gain and again.saved_micro < found.saved_micro):
+            is_as_good = again is not None and again.saved_micro >= found.saved_micro
+            if again is None or not (is_as_good or (is_few and less >= _AS_GOOD * gain)):
                 break
             wasted, gain, found = fewer, less, again
         return found
