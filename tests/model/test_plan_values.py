@@ -56,6 +56,9 @@ def test_kerf_is_the_paid_share_that_no_pod_uses(paid: int, allocated: int, expe
         (2_000_000, "2.00", 2),
         (1, "0.000001", 1e-06),
         (0, "0.00", 0),
+        (-192_000, "-0.192", -0.192),
+        (-1_500_000, "-1.50", -1.5),
+        (-2_000_000, "-2.00", -2),
     ],
 )
 def test_prices_are_exact_to_six_decimals(micro: int, text: str, number: float) -> None:

@@ -196,4 +196,4 @@ def price_text(micro: int) -> str:
 
 def price_number(micro: int) -> float | int:
     """The same as a JSON number; exact to six decimals."""
-    return micro // MICRO if micro % MICRO == 0 else float(f"{micro // MICRO}.{micro % MICRO:06d}")
+    return micro // MICRO if micro % MICRO == 0 else float(money_text(micro))

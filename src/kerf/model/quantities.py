@@ -92,8 +92,8 @@ def quantity_of(resource: str, value: str | int | float) -> int:
 
 def money_text(micro: int) -> str:
     """Millionths as people write money: at least two, at most six decimals."""
-    whole, _, decimals = f"{micro // 10**6}.{micro % 10**6:06d}".rstrip("0").partition(".")
-    return f"{whole}.{decimals.ljust(2, '0')}"
+    whole, decimals = divmod(abs(micro), 10**6)
+    return f"{'-' if micro < 0 else ''}{whole}.{f'{decimals:06d}'.rstrip('0').ljust(2, '0')}"
 
 
 def quantity_text(resource: str, amount: int) -> str:
