@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kerf.catalog import known_types, load_market, provider_of, why_not_sold
+from kerf.catalog import is_known, known_types, load_market, provider_of, why_not_sold
 from kerf.errors import InputError
 from kerf.model.constraints import ANYTHING
 from kerf.model.nodeclaim import NodeClassRef
@@ -29,6 +29,14 @@ def pool(group: str, name: str = "default") -> NodePool:
 def test_node_class_group_implies_the_provider(group: str, provider: str) -> None:
     """Both Karpenter providers of Alibaba Cloud mean its catalogue; an unknown group says nothing."""
     assert provider == provider_of([pool(group)])
+
+
+@pytest.mark.parametrize(
+    ("group", "expected"), [("karpenter.k8s.aws", True), ("eks.amazonaws.com", True), ("karpenter.azure.com", False)]
+)
+def test_a_pool_of_a_provider_without_a_catalogue_is_not_known(group: str, expected: bool) -> None:
+    """It is planned all the same, and the plan says with what."""
+    assert expected == is_known(pool(group))
 
 
 def test_no_pool_means_aws() -> None:

@@ -20,6 +20,8 @@ PROVIDER_OF_GROUP = {
     "karpenter.kwok.sh": KWOK,
 }
 """API groups of the NodeClasses that Karpenter's providers define."""
+_AUTO_MODE = "eks.amazonaws.com"
+"""Of EKS, which buys the instances of AWS by itself."""
 
 
 def provider_of(pools: Sequence[NodePool]) -> str:
@@ -40,6 +42,11 @@ def provider_of(pools: Sequence[NodePool]) -> str:
             "(hint: plan them apart, or name one catalogue for all with --catalog)"
         )
     return next(iter(named), AWS)
+
+
+def is_known(pool: NodePool) -> bool:
+    """Whether the pool's NodeClass is of a provider whose types and prices are packaged."""
+    return pool.node_class.group in PROVIDER_OF_GROUP or pool.node_class.group == _AUTO_MODE
 
 
 def load_market(spec: str | None, default_provider: str, region: str | None = None) -> Market:

@@ -179,3 +179,12 @@ def test_of_pods_whose_manifest_names_a_node_it_is_said_why_nothing_is_bought() 
     assert "launch" not in done.stdout
     assert "their manifest names the node (nodeName): no scheduler sees them" in told.stdout
     assert "(nodeName)" not in running.stdout
+
+
+def test_a_pool_of_a_provider_that_is_not_known_is_planned_and_named() -> None:
+    """Else another cloud's prices would pass for its own."""
+    pool = a_pool()
+    pool["spec"]["template"]["spec"]["nodeClassRef"]["group"] = "karpenter.azure.com"
+
+    said = "note: NodePool blue: Kerf knows no provider of karpenter.azure.com, so its types and prices are those of"
+    assert said in planned([pool, *a_deployment(SPEC, RUNNING)]).stdout

@@ -7,6 +7,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from kerf.catalog import is_known
 from kerf.cli.echo import echo, write_file
 from kerf.cli.exits import DONE, LOOK
 from kerf.cli.heldjobs import deadline_notes
@@ -198,8 +199,14 @@ def assumed(read: ReadInput) -> list[str]:
     snapshot = read.snapshot
     seen = {(each.group, each.kind, each.name) for each in snapshot.node_classes}
     wanted = {(p.node_class.group, p.node_class.kind, p.node_class.name) for p in snapshot.node_pools}
-    return list(read.missing) + [
-        f"{kind} {name} is not in the {read.place} and taken to be ready" for _, kind, name in sorted(wanted - seen)
+    unknown = ((pool.name, pool.node_class.group) for pool in snapshot.node_pools if not is_known(pool))
+    return [
+        *read.missing,
+        *(f"{kind} {name} is not in the {read.place} and taken to be ready" for _, kind, name in sorted(wanted - seen)),
+        *(
+            f"NodePool {pool}: Kerf knows no provider of {group}, so its types and prices are those of another"
+            for pool, group in sorted(unknown)
+        ),
     ]
 
 
