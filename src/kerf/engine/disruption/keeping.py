@@ -70,6 +70,8 @@ class Fates:
         self._world, self._snapshot, self._plan = world, world.snapshot, plan
         self._in_place = dict[str, NoneInItsPlace | None]()
         """By static pool what keeps a node of it from having another in its place."""
+        self._held = dict[tuple[str, str], InvalidSchedule | NodePoolBudget | None]()
+        """By pool and reason what its budgets say."""
 
     def going(self, node: ClusterNode) -> Going | None:
         """What takes the node away; None for a node that stays. Whatever a plan does, one that is too old goes."""
@@ -178,7 +180,10 @@ class Fates:
             return UnreadableFloor(name, Quoted(pool.stated_annotations.get(MIN_NODES, "")))
         if self._census.spare(pool) == 0:
             return MinNodes(name, pool.bounds.min_nodes)
-        return holding(self._snapshot, pool, reason)
+        if (pool.name, reason) not in self._held:
+            # A schedule that never opens is followed for a hundred times.
+            self._held[pool.name, reason] = holding(self._snapshot, pool, reason)
+        return self._held[pool.name, reason]
 
     def _of_pods(self, node: ClusterNode) -> Keeping:
         """What its pods and its price say, where all else lets it go."""
