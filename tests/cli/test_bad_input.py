@@ -81,15 +81,6 @@ def test_an_unknown_instance_type_is_reported_with_the_nearest() -> None:
     assert "unknown instance type g5.2xlrge" in done.stdout
 
 
-def test_a_pool_of_a_provider_without_a_catalogue_is_said() -> None:
-    """Types and prices of another cloud would look like its own; a catalogue that is named says what is meant."""
-    azure, said = POOL.replace("karpenter.k8s.aws", "karpenter.azure.com"), "no catalogue of karpenter.azure.com is"
-    assert azure != POOL
-
-    assert said in kerf("plan", "-f", "-", *files(WORKLOAD_000), stdin=azure).stderr
-    assert said not in kerf("plan", "-f", "-", *files(WORKLOAD_000), "--catalog", "aws", stdin=azure).stderr
-
-
 def test_without_a_pool_each_pod_says_so() -> None:
     """Zero NodePools: exit 3, no error."""
     done = kerf("plan", *files(WORKLOAD_000), "-o", "json")

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any
 
 from kerf.catalog import provider_of, why_not_sold
-from kerf.catalog.select import PROVIDER_OF_GROUP
 from kerf.cli.collector import collector_off
 from kerf.cli.echo import echo
 from kerf.cli.inputs.catalogue import read_market
@@ -299,13 +298,6 @@ def _market(source: Source, pools: tuple[NodePool, ...], dump: ClusterDump | Non
     else:
         provider = provider_of(pools) if source.catalog is None else ""
         market = read_market(source.catalog, provider, source.region)
-        for pool in pools if source.catalog is None else ():
-            if pool.node_class.group not in PROVIDER_OF_GROUP:
-                echo(
-                    f"warning: NodePool {pool.name}: no catalogue of {pool.node_class.group} is packaged, so types and "
-                    f"prices are those of {provider} (hint: --catalog FILE has those of your own)",
-                    err=True,
-                )
     not_sold = {}
     for pool in pools:
         for name in _unknown_types(pool, market):
