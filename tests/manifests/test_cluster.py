@@ -65,6 +65,14 @@ def test_a_node_keeps_its_conditions_without_their_words() -> None:
     assert (node.conditions[0], None) == (node.condition("AcceleratedHardwareReady"), node.condition("DiskPressure"))
 
 
+def test_a_condition_of_a_node_may_have_any_status() -> None:
+    """As for the API server: what an agent writes must not hide the node from those who plan with it."""
+    conditions = "[{type: Ready, status: 'True'}, {type: FabricReady, status: degraded}]"
+    (node,) = decoded(f"apiVersion: v1\nkind: Node\nmetadata: {{name: n}}\nstatus: {{conditions: {conditions}}}").nodes
+
+    assert (True, ["degraded", "True"]) == (node.is_ready, [each.status for each in node.conditions])
+
+
 @pytest.mark.parametrize("metadata, is_ready", [("name: n", True), ("name: n, uid: u", False)])
 def test_a_node_without_conditions_is_ready_only_in_a_manifest(metadata: str, is_ready: bool) -> None:
     """A live node without a Ready condition has just registered."""

@@ -71,19 +71,21 @@ _METADATA_FIELDS: dict[str, Schema] = {
 METADATA = Record({**_METADATA_FIELDS, "name": NAME}, ("name",))
 TEMPLATE_METADATA = Record({**_METADATA_FIELDS, "name": TEXT})
 
-CONDITIONS = ListOf(
-    Record(
-        {
-            "type": FILLED,
-            "status": one_of("True", "False", "Unknown"),
-            "reason": TEXT,
-            "message": TEXT,
-            "lastTransitionTime": INSTANT,
-        },
-        ("type", "status"),
-        is_open=True,
-    )
-)
+
+def _conditions(status: Schema) -> ListOf:
+    fields: dict[str, Schema] = {
+        "type": FILLED,
+        "status": status,
+        "reason": TEXT,
+        "message": TEXT,
+        "lastTransitionTime": INSTANT,
+    }
+    return ListOf(Record(fields, ("type", "status"), is_open=True))
+
+
+CONDITIONS = _conditions(one_of("True", "False", "Unknown"))
+_OF_NODES = _conditions(FILLED)
+"""The API server takes any text as the status of a node's condition, and an agent that writes one hides no node."""
 
 
 def object_of(spec: Schema | None = None, status: Schema = ANYTHING, **others: Schema) -> Record:
@@ -395,7 +397,7 @@ NODE = Record(
             {
                 "capacity": QUANTITIES,
                 "allocatable": QUANTITIES,
-                "conditions": CONDITIONS,
+                "conditions": _OF_NODES,
             },
             is_open=True,
         ),

@@ -199,7 +199,9 @@ def assumed(read: ReadInput) -> list[str]:
     snapshot = read.snapshot
     seen = {(each.group, each.kind, each.name) for each in snapshot.node_classes}
     wanted = {(p.node_class.group, p.node_class.kind, p.node_class.name) for p in snapshot.node_pools}
-    unknown = ((pool.name, pool.node_class.group) for pool in snapshot.node_pools if not is_known(pool))
+    # A catalogue file is taken to be that of the provider.
+    is_packaged = bool(read.market.provider)
+    unknown = ((pool.name, pool.node_class.group) for pool in snapshot.node_pools if is_packaged and not is_known(pool))
     return [
         *read.missing,
         *(f"{kind} {name} is not in the {read.place} and taken to be ready" for _, kind, name in sorted(wanted - seen)),
