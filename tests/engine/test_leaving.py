@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kerf.cloudprovider import InterruptionKind
 from kerf.engine.decide import decide
 from kerf.engine.disruption.consolidation import propose
 from kerf.engine.explain.plan import plan
@@ -13,7 +14,7 @@ from kerf.engine.leaving import leaving_pods, next_leaving_s, with_leaving
 from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.constraints import ZONE, Requirements
-from kerf.model.nodeclaim import DO_NOT_DISRUPT, LAUNCHED, REPLACED_BY
+from kerf.model.nodeclaim import DISRUPTION_REASON, DO_NOT_DISRUPT, LAUNCHED, REPLACED_BY, TRUE, Condition
 from kerf.model.opportunistic import OPPORTUNISTIC
 from kerf.model.plan import Plan
 from kerf.model.pods import Owner, Pod, PodDisruptionBudget
@@ -123,6 +124,28 @@ def test_a_pod_that_is_held_is_planned_for_before_it_has_to_go(
     if from_s is not None:
         assert ["default/web-1"] == [each.key for each, _ in leaving_pods(at(from_s))]
         assert inf == next_leaving_s(at(from_s))
+
+
+@pytest.mark.parametrize(
+    ("kind", "leaves"),
+    [
+        (InterruptionKind.SPOT, True),
+        (InterruptionKind.RESERVATION, True),
+        (InterruptionKind.STOPPING, True),
+        (InterruptionKind.TERMINATING, True),
+        (InterruptionKind.SCHEDULED, False),
+        (InterruptionKind.UNHEALTHY, False),
+    ],
+)
+def test_a_held_pod_is_planned_for_at_once_where_the_cloud_ends_its_instance(
+    kind: InterruptionKind, leaves: bool
+) -> None:
+    """Nothing keeps it there for longer than the notice; a change that is scheduled may be days ahead."""
+    node, claim = going()
+    claim = claim.with_condition(Condition(DISRUPTION_REASON, TRUE, kind, since_s=NOON_S))
+    protected = replace(a_web(), annotations={DO_NOT_DISRUPT: "true"})
+
+    assert leaves == bool(leaving_pods(a_cluster([free_pool()], [(node, claim)], [protected])))
 
 
 def test_a_node_that_waits_for_others_is_judged_as_if_its_drain_began_now() -> None:

@@ -80,7 +80,6 @@ class Provisioning:
         self._window = _Window()
         # What the last plan was made from: while that is unchanged, so is the plan.
         self._planned: tuple[int, Market, Runs, tuple[str, ...], frozenset[str]] | None = None
-        # When the pods of a CronJob's run begin or cease to count next.
         # When pods of a run, or of a node that goes, begin or cease to count though nothing changes.
         self._turns_s = inf
         self._waits_for_windows = self._seeks_room = False

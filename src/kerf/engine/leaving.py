@@ -13,7 +13,7 @@ from math import inf
 
 from kerf.engine.lifecycle import drain_deadline_s
 from kerf.model.eviction import Budgets, is_protected, protected_until_s
-from kerf.model.nodeclaim import DISRUPTION_REASON
+from kerf.model.nodeclaim import DISRUPTION_REASON, INSTANCE_ENDS
 from kerf.model.nodepool import UNHEALTHY
 from kerf.model.pods import PENDING, Pod, PodDemand
 from kerf.model.provisioningrequests import consumed_request
@@ -48,9 +48,10 @@ def leaving_pods(snapshot: ClusterSnapshot) -> tuple[tuple[Pod, ClusterNode], ..
     """The pods that will be evicted and made again, each with its node that goes; by node, then by key.
 
     Not those that `moves` leaves out, nor those that Karpenter leaves out: do-not-disrupt, a budget that never allows
-    an eviction, or several budgets, keep them there, unless the node is broken, or that ends soon (`AHEAD_S`). Nor
-    those of which no plan is made beforehand: a window or a request judges a pod when it comes, and one that its
-    scheduler has refused before may be refused again. Cost: linear in nodes, and in the pods of those that go.
+    an eviction, or several budgets, keep them there, unless the node is broken, the cloud ends its instance, or that
+    ends soon (`AHEAD_S`). Nor those of which no plan is made beforehand: a window or a request judges a pod when it
+    comes, and one that its scheduler has refused before may be refused again. Cost: linear in nodes, and in the pods of
+    those that go.
     """
     now_s = snapshot.taken_at_s
     return tuple((pod, node) for pod, node, from_s in _going(snapshot) if from_s <= now_s)
@@ -94,7 +95,8 @@ def _end_s(node: ClusterNode, now_s: float) -> float:
     claim = node.claim
     if claim is None:
         return inf
-    if _is_repaired(node):
+    reason = claim.condition(DISRUPTION_REASON)
+    if _is_repaired(node) or (reason is not None and reason.reason in INSTANCE_ENDS and claim.deleted_s is not None):
         return -inf
     if claim.deleted_s is None:
         return inf if claim.termination_grace_period_s is None else now_s + claim.termination_grace_period_s

@@ -18,6 +18,10 @@ DRIFTED = "Drifted"
 """Condition of a claim whose node is not what its pool or NodeClass says now, with the reason."""
 UNHEALTHY = "Unhealthy"
 """Condition of a claim whose node is broken; its reason is the condition that the provider tolerates no longer."""
+INSTANCE_ENDS = frozenset(
+    {"SpotInterrupted", "CapacityReservationInstanceInterrupted", "InstanceStopping", "InstanceTerminating"}
+)
+"""Reasons of DISRUPTION_REASON for which the cloud ends the instance within minutes, whatever its pods forbid."""
 GPUS_HEALTHY = "GPUsHealthy"
 """Condition of a claim: False while a card of its node is broken or gone, with which and who is on it."""
 PRICE_CAP_EXCEEDED = "PriceCapExceeded"
