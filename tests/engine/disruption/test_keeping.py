@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.causes import (
     HasExpired,
     HeldBudget,
     InvalidSchedule,
     Keeping,
+    LocalVolume,
     MinNodes,
     NodePoolBudget,
     NothingElseHasRoom,
@@ -34,6 +36,7 @@ from kerf.model.plan import Cost, Deletion, NodePlacement, PlacedPod, Plan
 from kerf.model.pods import Pod
 from kerf.model.promises import Promises, written
 from kerf.model.snapshot import ClusterSnapshot, NodeClass
+from kerf.model.volumes import PersistentVolume, PersistentVolumeClaim
 from kerf.testing.builders import NOON_S, a_pool, resources
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours, pool_with
 from tests.engine.disruption.test_drift import drifted
@@ -67,6 +70,27 @@ def test_the_first_rule_that_keeps_a_node_is_reported() -> None:
     assert NodePoolBudget(POOL, Name(EMPTY), budgets=none) == alone(pool_with(Budget("0")))
     assert NothingElseHasRoom(1) == alone(free_pool(), pod)
     assert OthersFirst(is_empty=True) == alone(free_pool())
+
+
+def test_a_pod_with_a_local_volume_is_not_moved_to_save_money() -> None:
+    """What it has stored would stay behind; a volume that is attached goes along. Drift takes the node all the same."""
+    pod = replace(on("a", "db", cpu=1), spec=replace(on("a", "db", cpu=1).spec, claims=("data",)))
+    claim = PersistentVolumeClaim("default", "data", volume="pv", is_bound=True)
+
+    def held(first: Any, *, is_local: bool) -> ClusterSnapshot:
+        volumes = {"pv": PersistentVolume("pv", is_local=is_local)}
+        nodes = [first, ours("b")]
+        return a_cluster([free_pool()], nodes, [pod], volumes=volumes, volume_claims={claim.key: claim})
+
+    local, attached = (held(ours("a"), is_local=each) for each in (True, False))
+    assert LocalVolume(Name("default/db"), Name("pv")) == why(local)
+    assert [(False, True), (True, True)] == [
+        tuple(c.is_quiet for c in candidates(each)[0]) for each in (local, attached)
+    ]
+    assert "pod default/db has the volume pv, which is a part of this node and would stay behind" == keeping_text(
+        why(local)
+    )
+    assert ["a"] == [each.node.name for each in candidates(held(drifted("a"), is_local=True))[0] if each.drift]
 
 
 def test_a_closed_budget_says_until_when() -> None:

@@ -10,6 +10,7 @@ from kerf.engine.disruption.causes import (
     Drifts,
     Due,
     Keeping,
+    LocalVolume,
     NeverConsolidated,
     NothingElseHasRoom,
     NotQuietYet,
@@ -34,6 +35,10 @@ SEVERAL = "default/p-0, default/p-1, default/p-2 and 2 more"
     ("causes", "said"),
     [
         ([ProtectedPod(each) for each in PODS], f'pods have "karpenter.sh/do-not-disrupt" annotation: {SEVERAL}'),
+        (
+            [LocalVolume(each, Name("pv")) for each in PODS],
+            f"pods have volumes that are a part of their nodes and would stay behind: {SEVERAL}",
+        ),
         ([SeveralBudgets(each) for each in PODS], f"eviction does not support multiple PDBs (pods {SEVERAL})"),
         (
             [BudgetPrevents(Name("default"), Name(each)) for each in ("a", "b", "a")],

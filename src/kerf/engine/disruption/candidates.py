@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from kerf.engine.disruption.budgets import Allowance
-from kerf.engine.disruption.causes import Blocked
+from kerf.engine.disruption.causes import Blocked, LocalVolume
 from kerf.engine.disruption.obstacles import Obstacles
 from kerf.engine.leaving import moves
 from kerf.model.causes import Name
@@ -15,6 +15,7 @@ from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
 _MOVING = "moving"
 _CANDIDATE = "candidate"
+_MOUNTING = "mounting"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,8 @@ def candidates(snapshot: ClusterSnapshot) -> tuple[tuple[Candidate, ...], tuple[
             continue
         cause = obstacles.of(held)
         if cause is None:
-            found.append(candidate)
+            is_bound = candidate.is_quiet and local_volume(held, snapshot) is not None
+            found.append(replace(candidate, is_quiet=False) if is_bound else candidate)
         elif candidate.is_forced and obstacles.of_empty(held) is None:
             found.append(replace(candidate, is_quiet=False))
         else:
@@ -87,6 +89,27 @@ def _candidate(held: ClusterNode, pool: NodePool) -> Candidate | None:
     if not drift and not unhealthy and not is_quiet:
         return None
     return Candidate(held, node, claim, pool, moving(held), is_quiet, drift, unhealthy)
+
+
+def local_volume(held: ClusterNode, snapshot: ClusterSnapshot) -> LocalVolume | None:
+    """The first of the pods that would have to move with a volume that is a part of the node; None where none has one.
+
+    What is stored there stays behind when the pod moves, and nothing that is saved is worth that. Cost: the claims of
+    its pods; of a node that has changed a look at all of these.
+    """
+    if _MOUNTING not in held.findings:
+        held.findings[_MOUNTING] = (
+            None,
+            tuple(pod for pod in moving(held) if pod.spec.claims or pod.spec.claim_templates),
+        )
+    mounting: tuple[Pod, ...] = held.findings[_MOUNTING][1]
+    for pod in mounting:
+        for name in pod.claim_names:
+            claim = snapshot.volume_claims.get(f"{pod.namespace}/{name}")
+            volume = snapshot.volumes.get(claim.volume) if claim is not None else None
+            if volume is not None and volume.is_local:
+                return LocalVolume(Name(pod.key), Name(volume.name))
+    return None
 
 
 def _reason(claim: NodeClaim, kind: str) -> str:

@@ -92,6 +92,14 @@ class Blocked:
 
 
 @dataclass(frozen=True, slots=True)
+class LocalVolume(Cause):
+    """A pod on the node has a volume that is a part of the node, so it does not move to save money."""
+
+    pod: Name
+    volume: Name
+
+
+@dataclass(frozen=True, slots=True)
 class NoNodeClaim(Cause):
     """The node is not Kerf's."""
 
@@ -317,6 +325,7 @@ Keeping = (
     | MinNodes
     | InvalidSchedule
     | NodePoolBudget
+    | LocalVolume
     | NothingElseHasRoom
     | PriceUnknown
     | DisturbsMore

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from kerf.engine.disruption.balanced import Balance
 from kerf.engine.disruption.budgets import Allowance, Census, holding
-from kerf.engine.disruption.candidates import Candidate, candidate_of, moving
+from kerf.engine.disruption.candidates import Candidate, candidate_of, local_volume, moving
 from kerf.engine.disruption.causes import (
     Alternative,
     Broken,
@@ -197,6 +197,9 @@ class Fates:
         group = self._groups.broken_by([node.name])
         if group is not None:
             return group
+        local = local_volume(node, self._snapshot)
+        if local is not None:
+            return local
         if candidate is not None and self._relocation.of(candidate) is None:
             return NothingElseHasRoom(pods)
         price = present_price(node, self._world.supply)

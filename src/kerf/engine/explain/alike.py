@@ -9,6 +9,7 @@ from kerf.engine.disruption.causes import (
     BudgetPrevents,
     Due,
     Keeping,
+    LocalVolume,
     NothingElseHasRoom,
     NotQuietYet,
     OnlyWhenEmpty,
@@ -30,6 +31,7 @@ _ALIKE = (
     PodComes,
     SuccessorComes,
     ReplacementOf,
+    LocalVolume,
     NothingElseHasRoom,
 )
 
@@ -64,6 +66,8 @@ def _several_text(causes: Sequence[Keeping]) -> str:
             return f"eviction does not support multiple PDBs (pods {_named(causes)})"
         case BudgetPrevents():
             return f"pdbs {_named(causes)} prevent pod evictions"
+        case LocalVolume():
+            return f"pods have volumes that are a part of their nodes and would stay behind: {_named(causes)}"
         case PodComes():
             return f"pods are to go on them: {_named(causes)}"
         case SuccessorComes():
@@ -89,7 +93,7 @@ def _named(causes: Sequence[Keeping]) -> str:
         match each:
             case ProtectedPod(name) | SeveralBudgets(name) | PodComes(name) | SuccessorComes(name):
                 names[name] = None
-            case ReplacementOf(name):
+            case ReplacementOf(name) | LocalVolume(name):
                 names[name] = None
             case BudgetPrevents(namespace, name):
                 names[f"{namespace}/{name}"] = None

@@ -23,6 +23,7 @@ from kerf.engine.disruption.causes import (
     Keeping,
     Lacks,
     Leaving,
+    LocalVolume,
     MarkedForDeletion,
     MinNodes,
     NeverConsolidated,
@@ -127,6 +128,8 @@ def keeping_text(cause: Keeping) -> str:
             return f"pod {pod} is being made again, and its place is here"
         case ReplacementOf(node):
             return f"it was bought in place of node {node}, whose pods are still to come"
+        case LocalVolume(pod, volume):
+            return f"pod {pod} has the volume {volume}, which is a part of this node and would stay behind"
         case NothingElseHasRoom(pods):
             return f"{_pods(pods)} on it and would find no place on other nodes"
         case PriceUnknown():
