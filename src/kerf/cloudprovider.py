@@ -107,6 +107,11 @@ class InterruptionKind(StrEnum):
         return self is InterruptionKind.REBALANCE
 
     @property
+    def is_notice(self) -> bool:
+        """Whether the cloud will end the instance soon, where Kerf cannot be the one that ends it."""
+        return self in (InterruptionKind.SPOT, InterruptionKind.RESERVATION)
+
+    @property
     def counted_as(self) -> str:
         """Karpenter's word for it in metrics (its AWS provider, "Metrics", 2026-11)."""
         return _COUNTED_AS[self]

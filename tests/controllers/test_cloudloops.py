@@ -11,7 +11,7 @@ from kerf.controllers.cloudloops import CloudLoops
 from kerf.controllers.provisioning import Provisioning
 from kerf.model.constraints import CAPACITY_TYPE
 from kerf.model.instancetypes import OfferingKey
-from kerf.model.nodeclaim import NodeClaim
+from kerf.model.nodeclaim import DISRUPTION_REASON, STAGES, TRUE, Condition, NodeClaim
 from kerf.ports import Conflict
 from kerf.sim.kubernetes.adapter import SimWriter
 from kerf.telemetry import REGISTRY
@@ -103,6 +103,28 @@ def test_an_interruption_ends_its_claim_within_the_turn(cluster: Cluster, queue:
     assert ["the cloud interrupts its instance"] == cluster.said("TerminatingOnInterruption")
     assert cluster.claim(held.name).is_deleting
     assert ("True", "SpotInterrupted", "the cloud interrupts its instance") == cluster.condition("DisruptionReason")
+
+
+@pytest.mark.usefixtures("cloud")
+@pytest.mark.parametrize(
+    ("kind", "noted"), [(InterruptionKind.SPOT, "SpotInterrupted"), (InterruptionKind.TERMINATING, "Drifted")]
+)
+def test_a_notice_for_a_claim_that_goes_already_is_noted_once(
+    cluster: Cluster, queue: _Queue, kind: InterruptionKind, noted: str
+) -> None:
+    """The pods that hold its drain have less time than was said. That an instance ends may be by Kerf itself."""
+    reached = tuple(Condition(stage, TRUE, stage) for stage in sorted(STAGES))
+    held = cluster.running(conditions=(Condition(DISRUPTION_REASON, TRUE, "Drifted"), *reached))
+    cluster.api.delete("NodeClaim", "", held.name)
+    cluster.at(cluster.now_s)
+    queue.says += [News({held.provider_id: Interruption(kind)}), News({held.provider_id: Interruption(kind)})]
+    _start(cluster)
+    cluster.at(30)
+
+    assert noted == cluster.condition("DisruptionReason")[1]
+    assert ["the cloud interrupts its instance"] * (noted == "SpotInterrupted") == cluster.said(
+        "TerminatingOnInterruption"
+    )
 
 
 class _Refusing(SimWriter):

@@ -14,7 +14,7 @@ from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import Ports, Result
 from kerf.errors import ApiError, KerfError
 from kerf.model import events
-from kerf.model.nodeclaim import DISRUPTION_REASON, TRUE, Condition, NodeClaim
+from kerf.model.nodeclaim import DISRUPTION_REASON, INSTANCE_ENDS, TRUE, Condition, NodeClaim
 from kerf.model.snapshot import Event, Synced, Watched
 from kerf.ports import NotFound
 from kerf.state import ClusterState
@@ -70,7 +70,7 @@ class CloudLoops:
         for provider_id, interruption in sorted(interruptions.items()):
             claim = by_instance.get(provider_id)
             try:
-                if claim is not None and not claim.is_deleting:
+                if claim is not None and is_news(claim, interruption):
                     await interrupt(self._ports, claim, interruption)
             except KerfError as error:
                 failed = failed or error
@@ -79,11 +79,20 @@ class CloudLoops:
         return failed
 
 
+def is_news(claim: NodeClaim, interruption: Interruption) -> bool:
+    """Whether it changes what becomes of the claim: of one that goes already only a notice does, which comes before the
+    end. Pods that hold its drain cannot stay as long as was said."""
+    if not claim.is_deleting:
+        return True
+    reason = claim.condition(DISRUPTION_REASON)
+    return interruption.kind.is_notice and (reason is None or reason.reason not in INSTANCE_ENDS)
+
+
 async def interrupt(ports: Ports, claim: NodeClaim, interruption: Interruption) -> None:
     """End a claim whose instance the cloud ends, and note why on it; mere advice is an event and no more.
 
     By that note provisioning knows that the pods of its node cannot wait for a batch. A claim on which it cannot be
-    written ends without: the end is what the deadline is for.
+    written ends without: the end is what the deadline is for. One that goes already has the note alone.
     """
     if interruption.kind.is_advice:
         ports.recorder.record(events.advised(claim.name, interruption.kind, interruption.detail))
@@ -92,6 +101,9 @@ async def interrupt(ports: Ports, claim: NodeClaim, interruption: Interruption) 
     ports.recorder.record(events.interrupted(claim.name, why))
     reason = Condition(DISRUPTION_REASON, TRUE, interruption.kind, why, ports.clock.now_s())
     try:
+        if claim.is_deleting:
+            await ports.writer.update_node_claim_status(claim.with_condition(reason))
+            return
         with suppress(ApiError):
             claim = await ports.writer.update_node_claim_status(claim.with_condition(reason))
         await ports.writer.delete_node_claim(claim)

@@ -219,6 +219,18 @@ def test_an_interrupted_instance_is_drained_while_there_is_time(cluster: Cluster
     assert cluster.pod().deleted_s is not None
 
 
+def test_a_notice_counts_for_a_claim_that_goes_already(cluster: Cluster) -> None:
+    """Pods that hold its drain have less time than was said."""
+    held = cluster.running(1)
+    cluster.api.delete("NodeClaim", "", held.name)
+    start(cluster)
+    cluster.cloud.interrupt(held.provider_id)
+    cluster.at(60)
+
+    assert "SpotInterrupted" == cluster.condition("DisruptionReason")[1]
+    assert 1 == len(cluster.said("TerminatingOnInterruption"))
+
+
 def test_it_looks_every_thirty_seconds_and_says_it_once(cluster: Cluster) -> None:
     """A claim that goes already is left to its lifecycle."""
     held = cluster.running(1)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from kerf.cloudprovider import Instance, InstanceNotFound, Throttled
 from kerf.config import Settings
-from kerf.controllers.cloudloops import interrupt
+from kerf.controllers.cloudloops import interrupt, is_news
 from kerf.controllers.nodeclaim.termination import release_node
 from kerf.controllers.runtime import Ports, Result
 from kerf.errors import CloudError
@@ -65,13 +65,12 @@ class GarbageCollection:
     async def _claims_without_instance(self, instances: Sequence[Instance]) -> None:
         found = {instance.provider_id: instance for instance in instances}
         launched = [c for c in self._state.claims() if not c.is_deleting and c.is_true(LAUNCHED)]
-        lost = []
-        for claim in launched:
-            instance = found.get(claim.provider_id)
-            if instance is None:
-                lost.append(claim)
-            elif instance.interruption is not None:
-                await interrupt(self._ports, claim, instance.interruption)
+        lost = [claim for claim in launched if claim.provider_id not in found]
+        for claim in self._state.claims():
+            instance = found.get(claim.provider_id) if claim.is_true(LAUNCHED) else None
+            interruption = instance.interruption if instance is not None else None
+            if interruption is not None and is_news(claim, interruption):
+                await interrupt(self._ports, claim, interruption)
         if len(lost) > max(1, len(launched) // _LOST_OF):
             self._doubt(lost, len(launched))
             return
