@@ -1,5 +1,7 @@
 """`kerf explain node` says how full each card is, in what its cards are counted by."""
 
+import json
+
 from tests.cli.explain.test_patches import planned
 from tests.patches import Object
 
@@ -24,3 +26,17 @@ def test_a_card_that_mig_cuts_has_instances_and_no_slots() -> None:
 
     assert "0 of 2 1g.5gb, 0 of 1 3g.20gb; idle" in text
     assert "slots" not in text
+
+
+def test_a_broken_card_is_marked() -> None:
+    """The others are not."""
+    register = [
+        {"id": f"GPU-{i}", "index": i, "count": 10, "devmem": 22888, "devcore": 100, "type": "A10G", "health": i == 1}
+        for i in range(2)
+    ]
+    node = a_node({}, {"nvidia.com/gpu": "20"})
+    node["metadata"]["annotations"] = {"hami.io/node-nvidia-register": json.dumps(register)}
+    text = planned([node], "explain", "node/n").stdout
+
+    assert "0 of 10 slots; idle; unhealthy\n" in text
+    assert 1 == text.count("unhealthy")

@@ -99,6 +99,15 @@ def test_a_drain_with_an_end_shows_it() -> None:
     assert lines[start + 1].endswith("annotation; it is deleted at 2026-01-05T08:09:30Z whatever holds it")
 
 
+def test_why_it_is_deleted_is_said() -> None:
+    """In the word of the condition of its claim; one that was called off says nothing."""
+    why = '    - {type: DisruptionReason, status: "STATUS", reason: Drifted, message: m}'
+    gone, called_off = (explained(condition=why.replace("STATUS", status)) for status in ("True", "False"))
+
+    assert ["  goes: it is being deleted (Drifted)"] == [line for line in gone if "goes:" in line]
+    assert ["  goes: it is being deleted"] == [line for line in called_off if "goes:" in line]
+
+
 def test_no_more_than_five_pods_are_shown() -> None:
     """The rest as a number."""
     lines = explained(*(a_pod(f"p{number}") for number in range(7)))

@@ -187,10 +187,11 @@ def _card_lines(node: ClusterNode, read: ReadInput) -> Iterator[str]:
     for card in cards_of(node, read.snapshot):
         held = card.device
         holders = ", ".join(map(holder_text, card.holders)) or "idle"
+        broken = "" if held.healthy else "; unhealthy"
         memory = f"{held.used_memory_mib} of {held.memory_mib} MiB, " if held.memory_mib else ""
         yield (
             f"  GPU {held.index} ({held.model or 'model unknown'}): {memory}"
-            f"{held.used_cores} of {held.cores} cores, {_places(held)}; {holders}"
+            f"{held.used_cores} of {held.cores} cores, {_places(held)}; {holders}{broken}"
         )
 
 

@@ -380,7 +380,9 @@ class DeletedByPlan(Cause):
 
 @dataclass(frozen=True, slots=True)
 class Leaving(Cause):
-    """The node or its claim is being deleted already."""
+    """The node or its claim is being deleted already; `reason` is what its claim says of it, None where nothing."""
+
+    reason: Name | None
 
 
 @dataclass(frozen=True, slots=True)

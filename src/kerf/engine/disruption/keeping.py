@@ -56,7 +56,7 @@ from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Name, PoolClosed, Quoted
-from kerf.model.nodeclaim import INITIALIZED
+from kerf.model.nodeclaim import DISRUPTION_REASON, INITIALIZED, TRUE
 from kerf.model.nodepool import DRIFTED, EMPTY, UNDERUTILIZED, UNHEALTHY, WHEN_EMPTY, NodePool
 from kerf.model.placeholders import Keeper, Placeholder
 from kerf.model.plan import Deletion, Plan
@@ -84,7 +84,10 @@ class Fates:
         claim = node.claim
         if claim is not None and claim.replaced_by and not claim.is_deleting:
             return Replaced(tuple(map(Name, claim.replaced_by)))
-        return Leaving() if node.is_deleting else None
+        if not node.is_deleting:
+            return None
+        reason = claim.condition(DISRUPTION_REASON) if claim is not None else None
+        return Leaving(Name(reason.reason)) if reason is not None and reason.status == TRUE else Leaving(None)
 
     def keeping(self, node: ClusterNode) -> Keeping:
         """Why a node stays that `going` says nothing of: the first of the rules that applies."""

@@ -289,8 +289,8 @@ def going_text(cause: Going) -> str:
     match cause:
         case DeletedByPlan(deletion):
             return deletion.why
-        case Leaving():
-            return "it is being deleted"
+        case Leaving(reason):
+            return f"it is being deleted ({reason})" if reason else "it is being deleted"
         case HasExpired() | Surplus():
             return cause_text(cause)
         case Replaced(claims):
