@@ -23,7 +23,7 @@ from kerf.model.provisioningrequests import CONSUMES
 from kerf.model.rejections import REJECTED
 from kerf.model.snapshot import ClusterSnapshot, ResourceQuota
 from kerf.model.topology import TopologySpreadConstraint
-from kerf.model.windows import WINDOW_LABEL
+from kerf.model.windows import CLOSED, CLOSING, OPEN, WINDOW_LABEL, CapacityWindow, WindowStatus
 from kerf.sharing.hami.records import ALLOCATED, NODE
 from kerf.testing.builders import NOON_S, a_claim, a_market, a_pod, a_snapshot, an_instance_type, cards
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_go, on, ours
@@ -78,6 +78,19 @@ def a_web(name: str = "web-1", node: str = "a", **given: Any) -> Pod:
 def test_which_pods_are_planned_for_beforehand(given: dict[str, Any], leaves: bool) -> None:
     """Those that are active and are made again; of those that end a StatefulSet's alone."""
     assert (["default/web-1"] if leaves else []) == leaving(replace(a_web(), **given))
+
+
+@pytest.mark.parametrize(("phase", "leaves"), [(OPEN, True), (CLOSED, False), (CLOSING, False)])
+@pytest.mark.parametrize("refused_before", [False, True])
+def test_a_pod_that_an_open_window_lets_in_again_is_planned_for(phase: str, leaves: bool, refused_before: bool) -> None:
+    """As any other, so not where its scheduler has refused it before; a closed window would hold it."""
+    labels, annotations = {WINDOW_LABEL: "night"}, {REJECTED: "{}"} if refused_before else {}
+    night = CapacityWindow(
+        "night", "0 * * * *", "UTC", 3600, Requirements.of_labels(labels), status=WindowStatus(phase=phase)
+    )
+    pod = replace(a_web(), labels=labels, annotations=annotations)
+
+    assert (["default/web-1"] if leaves and not refused_before else []) == leaving(pod, windows=(night,))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ its way, or on one that is bought. The claim of that node promises the place to 
 plan finds it there again: nothing is bought twice. Once the pod is evicted its successor waits in its place.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 from math import inf
@@ -20,7 +20,7 @@ from kerf.model.provisioningrequests import consumed_request
 from kerf.model.quantities import NOTHING, Resources
 from kerf.model.rejections import REJECTED
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot, ResourceQuota
-from kerf.model.windows import WINDOW_LABEL
+from kerf.model.windows import OPEN, WINDOW_LABEL
 from kerf.sharing.family import Occupant
 from kerf.sharing.hami.pinning import without_pin
 from kerf.sharing.registry import demand_of, families_of
@@ -49,9 +49,9 @@ def leaving_pods(snapshot: ClusterSnapshot) -> tuple[tuple[Pod, ClusterNode], ..
 
     Not those that `moves` leaves out, nor those that Karpenter leaves out: do-not-disrupt, a budget that never allows
     an eviction, or several budgets, keep them there, unless the node is broken, the cloud ends its instance, or that
-    ends soon (`AHEAD_S`). Nor those of which no plan is made beforehand: a window or a request judges a pod when it
-    comes, and one that its scheduler has refused before may be refused again. Cost: linear in nodes, and in the pods of
-    those that go.
+    ends soon (`AHEAD_S`). Nor those of which no plan is made beforehand: a window that is not open or a request judges
+    a pod when it comes, and one that its scheduler has refused before may be refused again. Cost: linear in nodes, and
+    in the pods of those that go.
     """
     now_s = snapshot.taken_at_s
     return tuple((pod, node) for pod, node, from_s in _going(snapshot) if from_s <= now_s)
@@ -66,10 +66,11 @@ def _going(snapshot: ClusterSnapshot) -> Iterator[tuple[Pod, ClusterNode, float]
     """The pods of nodes that go and of which a plan can be made, and from when on it is made."""
     going = [node for node in snapshot.nodes if node.is_deleting and node.pods]
     budgets, now_s = Budgets(snapshot.disruption_budgets if going else ()), snapshot.taken_at_s
+    is_let_in = _of_open_window(snapshot)
     for node in going:
         end_s = _end_s(node, now_s)
         for pod in node.pods:
-            if is_planned(pod) and moves(pod):
+            if moves(pod) and (is_planned(pod) or (is_let_in(pod) and is_planned(_as_let_in(pod)))):
                 yield pod, node, _leaves_from_s(pod, end_s, budgets, now_s)
 
 
@@ -77,6 +78,28 @@ def is_planned(pod: Pod) -> bool:
     """Whether a plan may be made for the pod before it is evicted: it waits for no window and no request then, and its
     scheduler has not refused it before."""
     return WINDOW_LABEL not in pod.labels and not consumed_request(pod) and REJECTED not in pod.annotations
+
+
+def _of_open_window(snapshot: ClusterSnapshot) -> Callable[[Pod], bool]:
+    """Whether a window that is open now selects the pod, and lets it in again when it is made again."""
+    windows = [window for window in snapshot.windows if window.status.phase == OPEN]
+    return lambda pod: any(window.selects(pod.namespace, pod.labels) for window in windows)
+
+
+def _as_let_in(pod: Pod) -> Pod:
+    """The pod as one that no window judges."""
+    return replace(pod, labels={key: value for key, value in pod.labels.items() if key != WINDOW_LABEL})
+
+
+def without_windows(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """The snapshot as if there were no windows: pods on nodes that one lets in again are like others, and what windows
+    keep free is free. Cost: linear in nodes and pods where a window is open."""
+    is_let_in, nodes = _of_open_window(snapshot), list[ClusterNode]()
+    for node in snapshot.nodes if snapshot.windows else ():
+        let_in = {pod.key for pod in node.pods if WINDOW_LABEL in pod.labels and is_let_in(pod)}
+        pods = (_as_let_in(pod) if pod.key in let_in else pod for pod in node.pods)
+        nodes.append(replace(node, pods=tuple(pods)) if let_in else node)
+    return replace(snapshot, nodes=tuple(nodes) or snapshot.nodes, windows=(), windowed=(), cron_jobs=())
 
 
 def _leaves_from_s(pod: Pod, end_s: float, budgets: Budgets, now_s: float) -> float:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from kerf.engine.decide import decide
+from kerf.engine.leaving import without_windows
 from kerf.engine.world import World
 
 
@@ -24,7 +25,7 @@ def handovers(world: World) -> Mapping[str, Handover]:
 
     Cost: one decision for all these pods.
     """
-    snapshot = replace(world.snapshot, windows=(), windowed=(), cron_jobs=())
+    snapshot = without_windows(world.snapshot)
     made = decide(world.of(snapshot), replace(world.options, with_bound=False, with_cost=False))
     up = {each.name for each in snapshot.nodes if each.node is not None and each.is_initialized}
     homes = {each.pod.pod: each.node for each in made.placements}

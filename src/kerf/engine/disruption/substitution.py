@@ -16,7 +16,7 @@ from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import TakesPods
 from kerf.engine.disruption.disturbance import start_s
 from kerf.engine.disruption.relocation import Receives, closed, may_receive
-from kerf.engine.leaving import with_leaving
+from kerf.engine.leaving import is_planned, with_leaving, without_windows
 from kerf.engine.place.shapes import Kinds, Readings
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
@@ -134,8 +134,8 @@ class Substitutes:
         world = self._without(marked)
         # Not those that wait and have a place there now: they find another.
         keys = {pod.key for pod in world.snapshot.pending if world.snapshot.leaving.get(pod.key) in marked} & own
-        if must_save and any(pod.key not in keys for each in victims for pod in each.pods):
-            # Of some pods no plan is made beforehand: they are not moved to save money.
+        if must_save and any(pod.key not in keys or not is_planned(pod) for each in victims for pod in each.pods):
+            # Some pods are judged when they come: they are not moved to save money.
             return None
         made = self._decided(world, keys)
         placed = {each.pod.pod: each for each in made.placements if each.pod.pod in keys}
@@ -240,7 +240,7 @@ class Substitutes:
         Pods of nodes that go already wait. The others are bought for, with or without what is decided here, or wait for
         a node that starts: there they count, for those that spread or keep away from others go by them.
         """
-        snapshot = with_leaving(replace(self._world.snapshot, windows=(), windowed=(), cron_jobs=()))
+        snapshot = with_leaving(without_windows(self._world.snapshot))
         if not snapshot.pending:
             return snapshot
         made = decide(self._world.of(snapshot), self._options)
