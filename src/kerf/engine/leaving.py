@@ -80,6 +80,13 @@ def is_planned(pod: Pod) -> bool:
     return WINDOW_LABEL not in pod.labels and not consumed_request(pod) and REJECTED not in pod.annotations
 
 
+def are_judged_later(pods: Iterable[Pod], snapshot: ClusterSnapshot) -> bool:
+    """Whether one of the pods may find no place again, whatever room there is: a window that is not open, or a request
+    that others take the room of, judges it when it comes. Cost: linear in pods."""
+    is_let_in = _of_open_window(snapshot)
+    return any(consumed_request(pod) or (WINDOW_LABEL in pod.labels and not is_let_in(pod)) for pod in pods)
+
+
 def _of_open_window(snapshot: ClusterSnapshot) -> Callable[[Pod], bool]:
     """Whether a window that is open now selects the pod, and lets it in again when it is made again."""
     windows = [window for window in snapshot.windows if window.status.phase == OPEN]

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.drift import propose
@@ -22,7 +24,9 @@ from kerf.model.nodeclaim import (
 )
 from kerf.model.nodepool import Budget, Disruption
 from kerf.model.pods import PodDisruptionBudget
+from kerf.model.provisioningrequests import CONSUMES
 from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.windows import WINDOW_LABEL
 from kerf.testing.builders import a_pod, resources
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_go, on, ours, pool_with
 
@@ -263,3 +267,14 @@ def test_a_pod_that_waits_for_room_on_the_node_finds_another_place() -> None:
     first = commands(a_cluster([free_pool()], nodes, pods))[0]
 
     assert ["default/x"] == [place.pod.pod for place in first.deletions[0].moved]
+
+
+@pytest.mark.parametrize(
+    "given", [{"annotations": {CONSUMES[0]: "train"}}, {"labels": {WINDOW_LABEL: "night"}}], ids=["request", "window"]
+)
+def test_a_node_stays_with_a_pod_that_may_find_no_place_again(given: dict[str, Any]) -> None:
+    """A request or a window that is not open judges a pod when it comes; it ends where it is, and the others go."""
+    pods = [on("a", "held", cpu=1, **given), on("b", "free", cpu=1)]
+    nodes = [drifted("a"), drifted("b"), ours("c")]
+
+    assert [["b"]] == going(a_cluster([free_pool()], nodes, pods))

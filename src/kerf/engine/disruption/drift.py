@@ -17,6 +17,7 @@ from kerf.engine.disruption.command import Command, deleting, replacing
 from kerf.engine.disruption.relocation import comes_to_last, lasts, stays
 from kerf.engine.disruption.substitution import Substitutes, Substitution
 from kerf.engine.disruption.wholegroups import WholeGroups
+from kerf.engine.leaving import are_judged_later
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.causes import Name
@@ -38,8 +39,10 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
 
     Cost: at most six decisions for the second, and twenty for the third where there is no second.
     """
-    allowance = Allowance(world.snapshot, DRIFTED)
-    drifted = sorted((each for each in candidates if may_go(each, allowance)), key=_since)
+    allowance, snapshot = Allowance(world.snapshot, DRIFTED), world.snapshot
+    # Pods that are judged when they come end where they are.
+    drifted = [each for each in candidates if may_go(each, allowance) and not are_judged_later(each.pods, snapshot)]
+    drifted.sort(key=_since)
     gone = [each for each in drifted if not each.pods and allowance.take(each.pool.name)]
     if gone:
         yield deleting(world, tuple(_deletion(each, world) for each in gone))
