@@ -109,12 +109,12 @@ class Actuator:
 
         In that order: a crash in between leaves marks that name claims which do not exist, and such are taken back.
         """
-        claims = dict[str, NodeClaim]()
+        claims, taken = dict[str, NodeClaim](), set[str]()
         for launch in plan.launches:
             pool = snapshot.pool(launch.node_pool)
             if pool is not None:
-                taken = {each.name for each in claims.values()}
-                claims[launch.name] = self._claim_of(launch, pool, snapshot.taken_at_s, taken)
+                claim = claims[launch.name] = self._claim_of(launch, pool, snapshot.taken_at_s, taken)
+                taken.add(claim.name)
         waiting = [each for each in plan.deletions if each.replaced_by and claims.keys() >= {*each.replaced_by}]
         self._under_way.update(each.claim for each in waiting)
         try:

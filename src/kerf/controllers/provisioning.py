@@ -135,8 +135,7 @@ class Provisioning:
         present = self._state.snapshot(now, ())
         going = leaving_pods(present)
         leaving, interrupted = tuple(pod for pod, _ in going), _interrupted(going)
-        runs, turns_s = self._runs(now)
-        self._turns_s = min(turns_s, next_leaving_s(present))
+        runs, self._turns_s = self._runs(now, next_leaving_s(present))
         is_asked = self._keeps_warm() or self._books() or self._buffers() or bool(self._lacking())
         if not waiting and not leaving and not runs and not is_asked:
             self._window, self._decision, self._tried = _Window(), None, frozenset()
@@ -159,9 +158,8 @@ class Provisioning:
         # Before anything is launched: what this pass buys for is promised afterwards.
         is_going_on = self._takes_turns(part)
         snapshot = self._state.snapshot(now, part.pods)
-        version = self._state.version
         market = await self._book.market(snapshot)
-        made_from = (version, market, runs, resumed_at(waiting, now), frozenset(pod.key for pod in leaving))
+        made_from = (snapshot.version, market, runs, resumed_at(waiting, now), frozenset(pod.key for pod in leaving))
         if self._planned == made_from:
             self._window = _Window()
             return self._at_turn(self._again(), now)
@@ -237,13 +235,13 @@ class Provisioning:
         left_s = max(0.0, self._turns_s - now_s)
         return Result(left_s if result.requeue_after_s is None else min(left_s, result.requeue_after_s))
 
-    def _runs(self, now_s: float) -> tuple[Runs, float]:
-        """The runs of CronJobs whose pods count now, and when that changes next; infinite for never."""
+    def _runs(self, now_s: float, others_s: float) -> tuple[Runs, float]:
+        """The runs of CronJobs whose pods count now, and when that changes next, or what changes at `others_s`."""
         cron_jobs = self._state.cron_jobs()
         known = prewarmed(cron_jobs, self._state.pools(), self._state.claims()) if cron_jobs else ()
         turns = [turn_s for each in known if (turn_s := each.next_change_s(now_s)) is not None]
         runs = tuple((each.cron_job.key, due_s) for each in known if (due_s := each.run_at(now_s)) is not None)
-        return runs, min(turns, default=inf)
+        return runs, min([*turns, others_s])
 
     def _is_turned(self, event: Event, window: CapacityWindow) -> bool:
         """Whether a window has come or gone, was changed, or has another phase or other reservations.

@@ -21,7 +21,7 @@ from kerf.engine.world import World
 from kerf.model.eviction import Budgets
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.plan import Cost, Plan
-from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+from kerf.model.snapshot import ClusterNode
 from kerf.model.times import duration_text, instant_text
 
 _MOST_NODES = 3
@@ -111,19 +111,22 @@ def _staying(found: Sequence[ConsolidationStep], world: World) -> list[_Stays]:
     fates = Fates(after, Plan("", Cost(world.market.currency, 0, 0)))
     now = {node.name: len(moving(node)) for node in world.snapshot.nodes}
     left = (node for node in after.snapshot.nodes if node.name in now and node.node is not None)
-    ends = endings(world.snapshot)
+    ends, budgets, now_s = (
+        endings(world.snapshot),
+        Budgets(world.snapshot.disruption_budgets),
+        world.snapshot.taken_at_s,
+    )
     return [
-        _Stays(node.name, None, f"{cause_text(ends[node.name])}: {_once(node, world.snapshot)}")
+        _Stays(node.name, None, f"{cause_text(ends[node.name])}: {_once(node, budgets, now_s)}")
         if node.name in ends
         else _stays(node, fates, len(moving(node)) - now[node.name])
         for node in left
     ]
 
 
-def _once(node: ClusterNode, snapshot: ClusterSnapshot) -> str:
+def _once(node: ClusterNode, budgets: Budgets, now_s: float) -> str:
     """When a node goes that nothing but its pods keeps."""
-    now_s = snapshot.taken_at_s
-    held = held_text(drain_of(node.pods, Budgets(snapshot.disruption_budgets), now_s), now_s)
+    held = held_text(drain_of(node.pods, budgets, now_s), now_s)
     return f"it goes once pods that may not be evicted have ended{held and f' ({held})'}"
 
 

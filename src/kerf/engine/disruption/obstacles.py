@@ -132,9 +132,8 @@ def unprotected_nodes(snapshot: ClusterSnapshot) -> Iterator[tuple[str, str, str
         if held.claim is None:
             continue
         for kind, each in (("Node", held.node), ("NodeClaim", held.claim)):
-            value = "true" if each is None else each.annotations.get(DO_NOT_DISRUPT, "true")
-            if each is not None and value not in _STATED:
-                yield kind, each.name, value
+            if each is not None and each.annotations.get(DO_NOT_DISRUPT, "true") not in _STATED:
+                yield kind, each.name, each.annotations[DO_NOT_DISRUPT]
 
 
 def protected(snapshot: ClusterSnapshot) -> Iterator[tuple[Pod, float]]:
