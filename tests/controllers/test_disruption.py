@@ -378,3 +378,69 @@ def test_what_no_longer_stands_after_the_rest_is_not_done(cluster: Cluster) -> N
 
     assert ["gpu-1"] == cluster.names("NodeClaim")
     assert ((), ()) == (cluster.claim().replaced_by, cluster.node().taints)
+
+
+@pytest.mark.parametrize(
+    ("disruption", "said"),
+    [
+        ({}, ["Can't replace with a cheaper node: see kerf explain node node-1"]),
+        (
+            {"consolidationPolicy": "WhenEmpty"},
+            ['NodePool "gpu" has consolidation policy WhenEmpty, but node is not empty'],
+        ),
+        ({"budgets": [{"nodes": "0"}]}, []),
+    ],
+)
+def test_a_node_in_use_says_why_it_is_not_consolidated(cluster: Cluster, disruption: Json, said: list[str]) -> None:
+    """Unconsolidatable on the node in Karpenter's words, once in a quarter of an hour; budgets speak for themselves."""
+    cluster.put(pool(disruption={**ANY_NUMBER, **disruption}))
+    cluster.running(1, **MAY_GO)
+    cluster.put(pod("a", node="node-1", owner="ReplicaSet"))
+    begin(cluster)
+
+    cluster.at(890)
+    assert said == cluster.said("Unconsolidatable")
+    cluster.at(1000)
+    assert said * 2 == cluster.said("Unconsolidatable")
+
+
+def test_an_empty_node_and_one_that_goes_are_not_unconsolidatable(cluster: Cluster) -> None:
+    """The empty one goes, and the one whose pod fits nowhere is named once that has gone."""
+    start(cluster, idle=[1, 2])
+    cluster.put(pod("a", node="node-2", owner="ReplicaSet"))
+    cluster.at(14)
+    assert [] == cluster.said("Unconsolidatable")
+
+    cluster.at(60)
+    assert ["gpu-1"] == going(cluster)
+    assert ["Can't replace with a cheaper node: see kerf explain node node-2"] == cluster.said("Unconsolidatable")
+
+
+def test_of_many_nodes_all_are_named_in_turn(cluster: Cluster) -> None:
+    """A hundred a look."""
+    cluster.put(pool(disruption=ANY_NUMBER))
+    for number in range(130):
+        cluster.running(number, **MAY_GO)
+        cluster.put(pod(f"p{number}", node=f"node-{number}", owner="ReplicaSet"))
+    begin(cluster)
+
+    cluster.at(5)
+    assert 100 == len(set(cluster.said("Unconsolidatable")))
+    cluster.at(400)
+    assert 130 == len(set(cluster.said("Unconsolidatable")))
+
+
+def test_a_drifted_node_without_a_place_says_so(cluster: Cluster) -> None:
+    """In Karpenter's words, on the node; it stays, since nothing that is for sale holds its pod."""
+    up = tuple(Condition(stage, "True", stage) for stage in STAGES)
+    drifted = Condition("Drifted", "True", "NodePoolDrifted")
+    cluster.put(pool(disruption=ANY_NUMBER, types=("g5.xlarge",)))
+    size = {"nvidia.com/gpu": "4", "cpu": "48", "memory": "192Gi", "pods": "58"}
+    cluster.running(1, instance_type="g5.12xlarge", conditions=(*up, drifted), node={"allocatable": size})
+    cluster.put(pod("a", node="node-1", owner="ReplicaSet", limits={"nvidia.com/gpu": "4"}))
+    begin(cluster)
+    cluster.at(60)
+
+    assert [] == going(cluster)
+    said = "not all pods would schedule: its pod finds no place on other nodes, nor on what can be bought"
+    assert {said} == set(cluster.said("DisruptionBlocked"))

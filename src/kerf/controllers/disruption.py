@@ -4,6 +4,7 @@ As in Karpenter a decision rests fifteen seconds, because pods that were just cr
 node. Then it must come out the same again; one that buys nodes is put to the rules again instead.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,13 +24,21 @@ from kerf.engine.disruption.budgets import Census, holding
 from kerf.engine.disruption.candidates import Candidate, candidates, moving
 from kerf.engine.disruption.causes import Blocked, NodePoolBudget
 from kerf.engine.disruption.command import Command
+from kerf.engine.disruption.consolidation import unconsolidatable
 from kerf.engine.disruption.drift import waiting as drift_waiting
+from kerf.engine.disruption.drift import without_place
 from kerf.engine.disruption.first import first_command
 from kerf.engine.disruption.obstacles import protected, unprotected, unprotected_nodes
 from kerf.engine.disruption.repair import too_many
 from kerf.engine.disruption.staticdrift import waiting as static_waiting
 from kerf.engine.explain.causes import cause_text
-from kerf.engine.explain.disruption import blocking_budget_text, explained, in_its_place_text, obstacle_text
+from kerf.engine.explain.disruption import (
+    blocking_budget_text,
+    explained,
+    in_its_place_text,
+    obstacle_text,
+    unconsolidatable_text,
+)
 from kerf.engine.leaving import moves
 from kerf.engine.supply.warmstart import WarmStart
 from kerf.engine.world import World
@@ -48,6 +57,9 @@ _TELL_S = 60.0
 
 _NEWS_S = 3600.0
 """An event lives for an hour. After a restart nothing that is older is said again."""
+
+_MOST_NAMED = 100
+"""Of so many nodes a look says why they are not consolidated; each event is a write."""
 
 
 def any_may_go(state: ClusterState) -> bool:
@@ -95,6 +107,8 @@ class DisruptionController:
         self._asked = Asked()
         # What decisions of the last look have left to those of the next.
         self._columns = WarmStart()
+        # The last node of which it was said why it is not consolidated.
+        self._last_named = ""
         # When all nodes were looked at last.
         self._looked_s = float("-inf")
 
@@ -250,7 +264,21 @@ class DisruptionController:
             self._repacks.found_none(snapshot, market, found)
         self._columns = world.left() or self._columns
         self._tell(held)
+        self._tell_of_staying(world)
         return command, world
+
+    def _tell_of_staying(self, world: World) -> None:
+        """Nodes that a look took nothing of, once all were asked; of many some a look, in turn."""
+        staying = self._asked.staying if self._asked.is_through else ()
+        if not staying:
+            return
+        self._tell(without_place(world, staying))
+        names = [each.node.name for each in staying]
+        first = bisect_right(names, self._last_named) % len(names)
+        named = [*staying[first:], *staying[:first]][:_MOST_NAMED]
+        self._last_named = named[-1].node.name
+        for left in unconsolidatable(world, named):
+            self._ports.recorder.record(events.unconsolidatable(left.node, unconsolidatable_text(left)))
 
     def _tell(self, blocked: Iterable[Blocked]) -> None:
         for each in blocked:

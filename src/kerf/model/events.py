@@ -226,6 +226,11 @@ def disruption_blocked(kind: str, name: str, why: str) -> Occurrence:
     return _about(kind, name, NORMAL, "DisruptionBlocked", why)
 
 
+def unconsolidatable(node: str, why: str) -> Occurrence:
+    """A node may go to save money and stays, because nothing would be saved; repeated after a quarter of an hour."""
+    return _about("Node", node, NORMAL, "Unconsolidatable", why, 900)
+
+
 def protection_invalid(kind: str, name: str, problem: str) -> Occurrence:
     """The do-not-disrupt of an object says nothing that counts, so it protects nothing; repeated after an hour."""
     text = f"Invalid {DO_NOT_DISRUPT} annotation: {problem}, ignoring annotation"

@@ -41,6 +41,8 @@ class Asked:
         self._refused: dict[str, tuple[ClusterNode, int]] = {}
         self._look, self._changed, self._version, self._last = 0, 0, -1, ""
         self._changed_s, self._due = float("-inf"), False
+        self.staying: Sequence[Candidate] = ()
+        """The candidates of the last look that no method takes, where it came to no command; () where it did."""
 
     @property
     def is_through(self) -> bool:

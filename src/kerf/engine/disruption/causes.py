@@ -79,7 +79,23 @@ class GroupStays(Cause):
         return replace(self, pool=pool, nodes=nodes, allowed=allowed)
 
 
-Obstacle = MarkedForDeletion | DoNotDisrupt | Nominated | ProtectedPod | SeveralBudgets | BudgetPrevents | GroupStays
+@dataclass(frozen=True, slots=True)
+class NoPlaceFound(Cause):
+    """A look found no place for all of so many pods of a node that has drifted: no room, and nothing to buy."""
+
+    pods: int
+
+
+Obstacle = (
+    MarkedForDeletion
+    | DoNotDisrupt
+    | Nominated
+    | ProtectedPod
+    | SeveralBudgets
+    | BudgetPrevents
+    | GroupStays
+    | NoPlaceFound
+)
 """What forbids to disrupt a node that is old enough to go."""
 
 
@@ -251,6 +267,11 @@ class NothingElseHasRoom(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class NothingCheaper(Cause):
+    """A look at the fleet found nothing that costs less than the node for its pods, or not by enough to move them."""
+
+
+@dataclass(frozen=True, slots=True)
 class PriceUnknown(Cause):
     """The market does not know what the node costs, so nothing would be saved."""
 
@@ -302,6 +323,14 @@ class Due(Cause):
         Obstacle | TooMuchBroken | InvalidSchedule | NodePoolBudget | MinNodes | UnreadableFloor | NoneInItsPlace | None
     )
     closed: PoolClosed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unconsolidatable:
+    """A node with pods that may go to save money, and does not; the first of the reasons that applies."""
+
+    node: Name
+    cause: OnlyWhenEmpty | LocalVolume | GroupStays | PriceUnknown | NothingCheaper
 
 
 Keeping = (

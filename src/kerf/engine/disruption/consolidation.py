@@ -9,8 +9,16 @@ from collections.abc import Iterator, Sequence
 from kerf.engine.disruption.asked import Asked
 from kerf.engine.disruption.balanced import Balance
 from kerf.engine.disruption.budgets import Allowance
-from kerf.engine.disruption.candidates import Candidate, may_save
-from kerf.engine.disruption.causes import PodsFit
+from kerf.engine.disruption.candidates import Candidate, local_volume, may_save
+from kerf.engine.disruption.causes import (
+    GroupStays,
+    LocalVolume,
+    NothingCheaper,
+    OnlyWhenEmpty,
+    PodsFit,
+    PriceUnknown,
+    Unconsolidatable,
+)
 from kerf.engine.disruption.command import Command, deleting
 from kerf.engine.disruption.disturbance import MILLION, of_node
 from kerf.engine.disruption.relocation import Relocation
@@ -18,7 +26,9 @@ from kerf.engine.disruption.substitution import real
 from kerf.engine.disruption.wholegroups import WholeGroups
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
-from kerf.model.nodepool import UNDERUTILIZED
+from kerf.model.causes import Name
+from kerf.model.nodeclaim import CONSOLIDATABLE
+from kerf.model.nodepool import UNDERUTILIZED, WHEN_EMPTY
 from kerf.model.plan import Deletion
 
 
@@ -59,6 +69,31 @@ def propose(world: World, candidates: Sequence[Candidate], asked: Asked | None =
             candidate.node.name, candidate.claim.name, candidate.pool.name, saved, UNDERUTILIZED, cause, moved
         )
         yield deleting(world, (deletion,))
+
+
+def unconsolidatable(world: World, staying: Sequence[Candidate]) -> Iterator[Unconsolidatable]:
+    """Why those with pods do not go to save money that may, their budgets open, and that no method takes.
+
+    Cost: linear in candidates, and the groups of the fleet.
+    """
+    allowance, groups = Allowance(world.snapshot, UNDERUTILIZED), WholeGroups.of(world.snapshot)
+    for each in staying:
+        if not each.pods or each.pool.replicas is not None or not each.claim.is_true(CONSOLIDATABLE):
+            continue
+        local = local_volume(each.cluster_node, world.snapshot)
+        cause: OnlyWhenEmpty | LocalVolume | GroupStays | PriceUnknown | NothingCheaper
+        if each.pool.disruption.policy == WHEN_EMPTY:
+            cause = OnlyWhenEmpty(len(each.pods), Name(each.pool.name))
+        elif local is not None:
+            cause = local
+        elif not may_save(each, allowance):
+            # Its budgets speak for themselves.
+            continue
+        elif present_price(each.cluster_node, world.supply) <= 0:
+            cause = PriceUnknown()
+        else:
+            cause = groups.broken_by([each.node.name]) or NothingCheaper()
+        yield Unconsolidatable(Name(each.node.name), cause)
 
 
 def _gain(candidate: Candidate, saved_micro: int) -> int:

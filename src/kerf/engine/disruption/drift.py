@@ -12,7 +12,7 @@ from itertools import chain
 
 from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate
-from kerf.engine.disruption.causes import Blocked, Drifts
+from kerf.engine.disruption.causes import Blocked, Drifts, NoPlaceFound
 from kerf.engine.disruption.command import Command, deleting, replacing
 from kerf.engine.disruption.relocation import comes_to_last, lasts, stays
 from kerf.engine.disruption.substitution import Substitutes, Substitution
@@ -113,6 +113,21 @@ def waiting(world: World, candidates: Sequence[Candidate]) -> tuple[Blocked, ...
     known = {each.node.name: each for each in drifted}
     found = (groups.together(each, known, allowance).blocked(each) for each in drifted)
     return tuple(chain.from_iterable(found))
+
+
+def without_place(world: World, staying: Sequence[Candidate]) -> tuple[Blocked, ...]:
+    """Of nodes that no method takes, those that have drifted and whose pods were found no place, by node name.
+
+    Those of which none was looked for are left out: not among the first, held by a group or by budgets, or with pods
+    that wait for a node which starts. Cost: linear in candidates.
+    """
+    if _are_coming(world):
+        return ()
+    allowance, snapshot = Allowance(world.snapshot, DRIFTED), world.snapshot
+    drifted = [each for each in staying if may_go(each, allowance) and not are_judged_later(each.pods, snapshot)]
+    tried = chain.from_iterable(_steps(world, sorted(drifted, key=_since), allowance))
+    found = (Blocked(Name(each.node.name), NoPlaceFound(len(each.pods))) for each in tried if each.pods)
+    return tuple(sorted(found, key=lambda each: each.node))
 
 
 def _has_drifted(candidate: Candidate) -> bool:

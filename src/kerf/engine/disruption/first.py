@@ -80,7 +80,7 @@ def _first(
     asked: Asked | None,
 ) -> Command | None:
     """`held_world` has the pods of buffers on their nodes; it is `world` itself where there are none."""
-    has_held = held_world is not world
+    has_held, command = held_world is not world, None
     held = held_candidates(candidates, held_world) if has_held else candidates
     for method in methods:
         if method is consolidation.propose:
@@ -92,5 +92,7 @@ def _first(
             left = candidates if method is repair.propose else without_held(candidates, held_world)
             command = next(method(world, left), None)
         if command is not None:
-            return command
-    return None
+            break
+    if asked is not None:
+        asked.staying = candidates if command is None else ()
+    return command

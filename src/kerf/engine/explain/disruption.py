@@ -33,6 +33,8 @@ from kerf.engine.disruption.causes import (
     NoneInItsPlace,
     NoNodeClaim,
     NoNodePool,
+    NoPlaceFound,
+    NothingCheaper,
     NothingElseHasRoom,
     NotQuietYet,
     Obstacle,
@@ -54,6 +56,7 @@ from kerf.engine.disruption.causes import (
     Surplus,
     TakesPods,
     TooMuchBroken,
+    Unconsolidatable,
     UnreadableFloor,
 )
 from kerf.engine.disruption.command import Command
@@ -88,8 +91,22 @@ def obstacle_text(cause: Obstacle) -> str:
             return f"pdb {namespace}/{name} prevents pod evictions"
         case GroupStays():
             return _group_text(cause)
+        case NoPlaceFound(pods):
+            which = "its pod" if pods == 1 else f"one of its {pods} pods at least"
+            return f"not all pods would schedule: {which} finds no place on other nodes, nor on what can be bought"
         case _:
             assert_never(cause)
+
+
+def unconsolidatable_text(left: Unconsolidatable) -> str:
+    """Why a node that may go to save money stays, in Karpenter's words where it has them."""
+    match left.cause:
+        case OnlyWhenEmpty(_, pool):
+            return f'NodePool "{pool}" has consolidation policy WhenEmpty, but node is not empty'
+        case NothingCheaper():
+            return f"Can't replace with a cheaper node: see kerf explain node {left.node}"
+        case _:
+            return keeping_text(left.cause)
 
 
 def _group_text(cause: GroupStays) -> str:
