@@ -137,3 +137,43 @@ def test_as_json_it_has_the_same() -> None:
     assert {"deadline": None, "pods": pods, "volumeAttachments": ["csi-1"]} == found
     done = '    - {type: InstanceTerminating, status: "True", lastTransitionTime: "2026-01-05T08:00:30Z"}'
     assert explained(condition=done, output="json") is None
+
+
+def of_pod(*pods: str, annotation: str = "", now: str = "2026-01-05T08:01:00Z", output: str = "table") -> Any:
+    """What is said of the pod b, the first of them."""
+    text = CLAIM.replace("ANNOTATION", annotation).replace("CONDITION", "") + "".join(pods)
+    done = kerf("explain", "pod/b", "-n", "team", "-f", "-", *files(POOL_003), "--now", now, "-o", output, stdin=text)
+    return done.data["items"][0] if output == "json" else done.stdout.splitlines()
+
+
+DEADLINE = 'karpenter.sh/nodeclaim-termination-timestamp: "2026-01-05T08:10:00Z"'
+
+
+def test_a_pod_on_a_node_that_drains_says_what_holds_it_and_by_when_it_goes() -> None:
+    """The sentence of its node, and as JSON."""
+    end = "it is deleted at 2026-01-05T08:09:30Z whatever holds it"
+    said = 'pod team/b has "karpenter.sh/do-not-disrupt" annotation; ' + end
+    held = a_pod("b", PROTECTED)
+    assert f"  its node drains: {said}" in of_pod(held, annotation=DEADLINE)
+    assert said == of_pod(held, annotation=DEADLINE, output="json")["draining"]["why"]
+
+
+def test_what_is_bought_for_it_once_it_must_go_soon_is_named() -> None:
+    """A node is bought for a held pod a few minutes before that is deleted, and not sooner."""
+    held = a_pod("b", PROTECTED)
+    early, late = (of_pod(held, annotation=DEADLINE, now=f"2026-01-05T08:0{minute}:00Z") for minute in (1, 8))
+
+    assert [] == [line for line in early if "made again" in line]
+    (line,) = (line for line in late if "made again" in line)
+    assert line == "  made again, it goes to a new node, launch-0: g5.xlarge on-demand in us-east-1a"
+
+
+def test_a_pod_on_a_node_that_stays_says_nothing_of_a_drain() -> None:
+    """Its node is not deleted."""
+    text = CLAIM.replace("ANNOTATION", "").replace("CONDITION", "")
+    text = "\n".join(line for line in text.splitlines() if "deletionTimestamp" not in line and "taints" not in line)
+    done = kerf(
+        "explain", "pod/b", "-n", "team", "-f", "-", *files(POOL_003), "-o", "json", stdin=text + "\n" + a_pod("b")
+    )
+
+    assert done.data["items"][0]["draining"] is None

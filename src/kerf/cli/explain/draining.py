@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kerf.cli.plan.json import Json
 from kerf.cli.render import counted, some
-from kerf.engine.draining import Drain, awaited_attachments, drain_of
+from kerf.engine.draining import Awaited, Drain, awaited_attachments, drain_of
 from kerf.engine.explain.draining import awaited_text, remedy_text
 from kerf.engine.lifecycle import drain_deadline_s
 from kerf.model.eviction import Budgets
@@ -32,16 +32,27 @@ class Draining:
         left = awaited_attachments(bound, node.pods, snapshot.volume_claims.get, now_s)
         self._attachments = tuple(each.name for each in left)
 
+    def pod_data(self, key: str) -> Json | None:
+        """One pod that the drain waits for, as JSON; None for any other."""
+        awaited = self._awaited(key)
+        return None if awaited is None else _object(awaited)
+
+    def pod_lines(self, key: str) -> Iterator[str]:
+        """The same for people."""
+        awaited = self._awaited(key)
+        if awaited is not None:
+            yield f"  its node drains: {awaited_text(awaited)}"
+
+    def _awaited(self, key: str) -> Awaited | None:
+        return next((each for each in self._drain.awaited if each.pod.key == key), None)
+
     def data(self) -> Json | None:
         """As JSON; None for a node that is not being drained."""
         if self._is_over:
             return None
         return {
             "deadline": None if self._deadline_s is None else instant_text(self._deadline_s),
-            "pods": [
-                {"pod": each.pod.key, "why": awaited_text(each), "remedy": remedy_text(each) or None}
-                for each in self._drain.awaited
-            ],
+            "pods": [{"pod": each.pod.key, **_object(each)} for each in self._drain.awaited],
             "volumeAttachments": list(self._attachments),
         }
 
@@ -63,3 +74,7 @@ class Draining:
             yield f"    and {counted(len(awaited) - len(shown), 'pod')} more"
         if self._attachments and not awaited:
             yield f"  drained: waits for VolumeAttachments to go: {some(list(self._attachments), _MOST_PODS)}"
+
+
+def _object(awaited: Awaited) -> Json:
+    return {"why": awaited_text(awaited), "remedy": remedy_text(awaited) or None}

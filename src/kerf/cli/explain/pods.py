@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from kerf.cli.cards import Card, cards_of
+from kerf.cli.explain.draining import Draining
 from kerf.cli.explain.explanation import Explanation
 from kerf.cli.inputs.input import ReadInput
 from kerf.cli.plan.json import Json, launch_object, placement_object, unplaced_object
@@ -77,6 +78,13 @@ class PodAnswers:
             return ENDING
         found = ((self.launches, NEW_NODE), (self.placements, ON_NODE), (self.unplaced, NO_PLACE))
         return next((verdict for pods, verdict in found if pod.key in pods), DAEMON)
+
+    def home_of(self, key: str) -> str | None:
+        """The node on which the plan has room for a pod, or the one that is bought for it; None where it has none."""
+        placement, launch = self.placements.get(key), self.launches.get(key)
+        if placement is not None:
+            return f"node {placement.node}"
+        return None if launch is None else f"a new node, {launch.name}: {launch.offering}"
 
     def cards(self, pod: Pod) -> list[Card]:
         """The cards of its node that a running pod holds a part of, with its part alone."""
@@ -193,4 +201,11 @@ def _running(pod: Pod, data: Json, answers: PodAnswers) -> Explanation:
         f"{holder.memory_mib} of {card.device.memory_mib} MiB, {holder.cores} of {card.device.cores} cores"
         for card, holder in held
     ]
+    node = answers.read.snapshot.node(pod.node_name)
+    drain = None if node is None else Draining(node, answers.read.snapshot)
+    data["draining"] = None if drain is None else drain.pod_data(pod.key)
+    lines += () if drain is None else drain.pod_lines(pod.key)
+    if data["draining"] is not None:
+        data["successor"] = answers.home_of(pod.key)
+        lines += [f"  made again, it goes to {data['successor']}"] if data["successor"] else []
     return Explanation(data, tuple(lines))
