@@ -80,12 +80,13 @@ def unmovable(snapshot: ClusterSnapshot) -> frozenset[Workload]:
     Moved, they would be rejected again, and their node bought again. Cost: linear in nodes, and in the pods that wait
     or are on nodes that were not looked at before.
     """
-    found = _rejected(snapshot.pending)
+    found = set(_rejected(snapshot.pending))
     for node in snapshot.nodes:
         if _UNMOVABLE not in node.findings:
             node.findings[_UNMOVABLE] = None, _rejected(node.pods)
-        found |= node.findings[_UNMOVABLE][1]
-    return found
+        if own := node.findings[_UNMOVABLE][1]:
+            found |= own
+    return frozenset(found)
 
 
 def _rejected(pods: Iterable[Pod]) -> frozenset[Workload]:

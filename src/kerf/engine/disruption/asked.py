@@ -93,13 +93,14 @@ class _Search:
     @classmethod
     def of(cls, snapshot: ClusterSnapshot, market: Market, candidates: Iterable[Candidate]) -> "_Search | None":
         """None where no budget lets any of the candidates go: then there is nothing to search."""
-        allowance = Allowance(snapshot, UNDERUTILIZED)
-        found = [each for each in candidates if may_save(each, allowance)]
-        if not found:
+        allowance, pods, pools = Allowance(snapshot, UNDERUTILIZED), dict[str, tuple[Pod, ...]](), set[str]()
+        for each in candidates:
+            if may_save(each, allowance):
+                pods[each.node.name] = each.pods
+                pools.add(each.pool.name)
+        if not pods:
             return None
-        pods = {each.node.name: each.pods for each in found}
-        pools = frozenset(each.pool.name for each in found)
-        return cls(snapshot.taken_at_s, pods, pools, market, snapshot.node_pools, snapshot.overlays)
+        return cls(snapshot.taken_at_s, pods, frozenset(pools), market, snapshot.node_pools, snapshot.overlays)
 
     def has_other_rules(self, before: "_Search") -> bool:
         """Whether prices, stock, pools or overlays differ, or nodes of more pools may go than before."""
@@ -111,12 +112,12 @@ class _Search:
 
     def changed(self, before: "_Search") -> int:
         """How many of its nodes have other pods than before, or were not searched."""
-        return sum(not _are_same(pods, before.pods.get(name)) for name, pods in self.pods.items())
+        known = before.pods
+        others = (each for each in self.pods.items() if each[1] is not known.get(each[0]))
+        return sum(not _are_same(pods, known.get(name)) for name, pods in others)
 
 
 def _are_same(pods: Sequence[Pod], before: Sequence[Pod] | None) -> bool:
-    if pods is before:
-        return True
     if before is None or len(pods) != len(before):
         return False
     return all(each.uid == was.uid and each.asks_as(was) for each, was in zip(pods, before, strict=True))

@@ -39,19 +39,18 @@ def propose(world: World, candidates: Sequence[Candidate], asked: Asked | None =
     before.
     """
     allowance = Allowance(world.snapshot, UNDERUTILIZED)
-    eligible = [
-        (candidate, saved)
-        for candidate in candidates
-        if may_save(candidate, allowance) and (saved := present_price(candidate.cluster_node, world.supply)) > 0
-    ]
-    if not eligible:
+    may_go = [each for each in candidates if may_save(each, allowance)]
+    if not may_go:
         if asked is not None:
             asked.none_left()
         return
-    groups, others, balance = WholeGroups.of(world.snapshot), Relocation(world), Balance(world)
+    others, balance = Relocation(world), Balance(world)
     # Whether there is room settles most, so it is asked first.
-    eligible = [each for each in eligible if others.may_hold(each[0])]
-    eligible = [each for each in eligible if groups.broken_by([each[0].node.name]) is None]
+    may_go = [each for each in may_go if others.may_hold(each)]
+    groups = WholeGroups.of(world.snapshot) if may_go else None
+    may_go = [each for each in may_go if groups is None or groups.broken_by([each.node.name]) is None]
+    priced = ((each, present_price(each.cluster_node, world.supply)) for each in may_go)
+    eligible = [(each, saved) for each, saved in priced if saved > 0]
     if asked is not None:
         now_s, version = world.snapshot.taken_at_s, world.snapshot.version
         due = {each.node.name for each in asked.due([each for each, _ in eligible], version, now_s)}

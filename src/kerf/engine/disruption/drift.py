@@ -40,8 +40,11 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     Cost: at most six decisions for the second, and twenty for the third where there is no second.
     """
     allowance, snapshot = Allowance(world.snapshot, DRIFTED), world.snapshot
+    drifted = [each for each in candidates if each.drift and may_go(each, allowance)]
     # Pods that are judged when they come end where they are.
-    drifted = [each for each in candidates if may_go(each, allowance) and not are_judged_later(each.pods, snapshot)]
+    drifted = [each for each in drifted if not are_judged_later(each.pods, snapshot)]
+    if not drifted:
+        return
     drifted.sort(key=_since)
     gone = [each for each in drifted if not each.pods and allowance.take(each.pool.name)]
     if gone:

@@ -52,14 +52,16 @@ class Obstacles:
         found = self.of_empty(held)
         if found is not None:
             return found
-        return next((cause for each in self._guarded(held) if (cause := self._of_pod(each)) is not None), None)
+        guarded = self._guarded(held)
+        causes = (cause for each in guarded if (cause := self._of_pod(each)) is not None)
+        return next(causes, None) if guarded else None
 
     def of_empty(self, held: ClusterNode) -> Obstacle | None:
         """The same of the node and its claim alone, as if no pod were on it."""
         node, claim = held.node, held.claim
         if node is None:
             return None
-        if any(taint.key == DISRUPTED_TAINT.key for taint in node.taints):
+        if node.taints and any(taint.key == DISRUPTED_TAINT.key for taint in node.taints):
             return MarkedForDeletion()
         if node.annotations.get(DO_NOT_DISRUPT) == "true":
             return DoNotDisrupt()

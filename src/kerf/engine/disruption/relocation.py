@@ -1,5 +1,6 @@
 """Where the pods of a node would go if it went: to nodes that stay, beside the pods that wait already."""
 
+import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -28,6 +29,7 @@ from kerf.model.rejections import workload_of
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
 _NEEDS, _MOVED = "needs", "moved"
+_NAME = operator.attrgetter("name")
 
 Receives = Callable[[ClusterNode, ClusterSnapshot], bool]
 """Says which nodes of a snapshot pods may be moved to."""
@@ -45,9 +47,11 @@ class Relocation:
         world = world.with_leaving()
         defaults = SpreadDefaults(world.snapshot, world.options.default_spread)
         snapshot, counted = _with_promised(with_default_spread(world.snapshot, world.options.default_spread))
-        staying = replace(snapshot, nodes=tuple(node for node in snapshot.nodes if may_receive(node, snapshot)))
+        receiving = tuple(node for node in snapshot.nodes if may_receive(node, snapshot))
+        staying = snapshot if len(receiving) == len(snapshot.nodes) else replace(snapshot, nodes=receiving)
         # Pods on the others count for spread and affinity.
-        leaving = frozenset(node.name for node in snapshot.nodes) - {node.name for node in staying.nodes} - counted
+        left = () if staying is snapshot else map(_NAME, snapshot.nodes)
+        leaving = frozenset(left).difference(map(_NAME, receiving), counted)
         self._counted = counted
         self._trial = Trial(snapshot, world.market, leaving, world.volumes, lambda: world.supply.domains)
         self._readings = Readings.of(snapshot)

@@ -7,10 +7,10 @@ from functools import cached_property
 from kerf.engine.place.devices import only, reopened, with_parts
 from kerf.engine.place.domains import Domains, Lasting, Site, coming_site, settled_site
 from kerf.engine.place.fit import Placed, admits, fit
-from kerf.engine.place.podclasses import Findings
+from kerf.engine.place.podclasses import Findings, Residents
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room, Target, sizes
-from kerf.engine.place.topology import Residents, TopologyLedger
+from kerf.engine.place.topology import TopologyLedger
 from kerf.engine.place.volumes import Volumes
 from kerf.model import promises
 from kerf.model.causes import Name, NoneRegistered, TargetKind, TargetName

@@ -1,6 +1,8 @@
 """Pods by what topology can tell of them, and specs by what they ask of other pods: equal ones have one number."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from kerf.engine.place.reaches import Likeness
@@ -11,7 +13,11 @@ from kerf.model.pods import Pod, PodSpec
 Labels = Mapping[str, str]
 Findings = dict[str, tuple[Any, Any]]
 """What was worked out of a node's pods before: see `model.snapshot.ClusterNode.findings`."""
+Residents = Sequence[tuple[Findings, Sequence[Pod]]]
+"""By number of a node what is known of its pods, and these."""
 _CLASSES = "classes"
+_FEW = 16
+"""Of so many classes each looks for its nodes by itself; with more all are put in order once."""
 
 
 class PodClasses:
@@ -20,10 +26,13 @@ class PodClasses:
     def __init__(self, keys: frozenset[str]) -> None:
         self.keys = keys
         self.all: list[Likeness] = []
+        self.texts: list[list[str]] = []
+        """By number of the class what its pods are known by: several texts may say the same."""
         self._numbers: dict[Likeness, int] = {}
         # The labels are kept beside what is read of them: an identity is free again once its object is gone.
         self._read: dict[int, tuple[Labels, tuple[tuple[str, str], ...]]] = {}
         self._known: dict[str, int] = {}
+        self._same: dict[str, str] = {}
         self.placed: dict[int, tuple[Pod, int]] = {}
         """By identity pods that are asked for again and again, as each is that is being placed, with their classes."""
         self._meant: dict[Reaches, dict[int, bool]] = {}
@@ -43,28 +52,34 @@ class PodClasses:
         """The number of the pod's class."""
         return self._of(self._key(pod), pod)
 
-    def together(self, findings: Findings, pods: Iterable[Pod]) -> list[tuple[int, int]]:
-        """The number of each class that a node has pods of, and how many; those that have ended are of none.
+    def together(self, findings: Findings, pods: Iterable[Pod]) -> Mapping[str, int]:
+        """How many pods a node has of each class, by one of its `texts`; those that have ended are of none.
 
         Cost: the pods of a node that no ledger with the same keys has asked about before, else its classes.
         """
-        keys, found = findings.get(_CLASSES, (None, {}))
+        keys, found = findings.get(_CLASSES, (None, ({}, ())))
         if keys is not self.keys:
             if keys is not None and keys == self.keys:
                 self.keys = keys
             else:
-                found = {}
+                firsts, numbers = dict[str, Pod](), dict[str, int]()
                 for pod in pods:
                     if not pod.is_ended:
-                        key = self._key(pod)
-                        first, number = found.get(key, (pod, 0))
-                        found[key] = first, number + 1
+                        text = self._key(pod)
+                        # One object for equal texts is found sooner.
+                        key = self._same.setdefault(text, text)
+                        firsts.setdefault(key, pod)
+                        numbers[key] = numbers.get(key, 0) + 1
+                found = numbers, tuple(firsts.values())
                 findings[_CLASSES] = self.keys, found
-        known = self._known
-        return [(known[key] if key in known else self._of(key, first), n) for key, (first, n) in found.items()]
+        counts: Mapping[str, int] = found[0]
+        if not counts.keys() <= self._known.keys():
+            for key, first in zip(counts, found[1], strict=True):
+                self._of(key, first)
+        return counts
 
     def _key(self, pod: Pod) -> str:
-        # A text, because it remembers its hash: of a large fleet each ledger asks for 100,000. Terms are slow to hash.
+        # A text, because it remembers its hash: of a large fleet each ledger looks up 100,000. Terms are slow to hash.
         spec = str(id(pod.spec)) if averse_terms(pod) else ""
         labels = (part for label in self.labels(pod) for part in label)
         return "\n".join((pod.namespace, spec, "" if pod.deleted_s is None else "ending", *labels))
@@ -76,8 +91,40 @@ class PodClasses:
             number = self._numbers.setdefault(like, len(self.all))
             if number == len(self.all):
                 self.all.append(like)
+                self.texts.append([])
+            self.texts[number].append(key)
+            self._same.setdefault(key, key)
             self._known[key] = number
         return number
+
+
+class Population:
+    """How many pods of each class each node has, by number of the node.
+
+    Cost: the nodes, and their pods as far as they are new; then for a class the nodes, and once many are asked about
+    the classes of all nodes.
+    """
+
+    def __init__(self, classes: PodClasses, residents: Residents) -> None:
+        self._classes = classes
+        self._held = [classes.together(findings, pods) for findings, pods in residents]
+        self._asked = 0
+
+    def where(self, number: int) -> Iterable[tuple[int, int]]:
+        """The nodes with pods of the class, and how many; a node may come more than once."""
+        texts = self._classes.texts[number]
+        self._asked += 1
+        if self._asked <= _FEW:
+            return [(node, held[text]) for text in texts for node, held in enumerate(self._held) if text in held]
+        return [each for text in texts for each in self._places.get(text, ())]
+
+    @cached_property
+    def _places(self) -> Mapping[str, Sequence[tuple[int, int]]]:
+        found = defaultdict[str, list[tuple[int, int]]](list)
+        for node, held in enumerate(self._held):
+            for text, pods in held.items():
+                found[text].append((node, pods))
+        return dict(found)
 
 
 class Relations:

@@ -17,7 +17,7 @@ from kerf.engine.place.checks import Apart, Check, Even, Sharing, Together, Welc
 from kerf.engine.place.domains import Domains, NodeRule, Site
 from kerf.engine.place.kindred import FEW, Kindred
 from kerf.engine.place.labelindex import LabelIndex
-from kerf.engine.place.podclasses import Findings, Labels, PodClasses, Relations
+from kerf.engine.place.podclasses import Labels, PodClasses, Population, Relations, Residents
 from kerf.engine.place.reaches import Between, CommonLabels, Likeness, Parting, Reach, hooks_of
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.tallies import Aversion, Company, Exceptions, Presence, Reaches, Spread, Tally
@@ -34,10 +34,6 @@ _T = TypeVar("_T", bound=Tally)
 _Counts = dict[int, dict[int, int]]
 _Known = dict[tuple[int, int], tuple[int, tuple[Check, ...]]]
 """Pods by number of their class and number of the node."""
-
-
-Residents = Sequence[tuple[Findings, Sequence[Pod]]]
-"""By number of a node what is known of its pods, and these."""
 
 
 class _Part(Enum):
@@ -94,7 +90,7 @@ class TopologyLedger:
     def _begin(self, keys: frozenset[str]) -> None:
         """With nothing counted yet."""
         self._classes = PodClasses(keys)
-        self._base: _Counts | None = None
+        self._base: Population | None = None
         self._delta: _Counts = {}
         self._tallies: list[Tally] = []
         self._meant: list[dict[int, bool]] = []
@@ -315,12 +311,7 @@ class TopologyLedger:
         """Put the pods of all nodes into classes, once. Linear in pods, as far as they have not been asked about."""
         if self._base is not None:
             return
-        base: _Counts = {}
-        for node, (findings, pods) in enumerate(self._seen[1]):
-            for number, there in self._classes.together(findings, pods):
-                at = base.setdefault(number, {})
-                at[node] = at.get(node, 0) + there
-        self._base = base
+        self._base = Population(self._classes, self._seen[1])
         self._learn_classes()
         for change in self._log:
             self._apply(change, 1)
@@ -385,7 +376,7 @@ class TopologyLedger:
         return found
 
     def _where(self, number: int) -> Iterable[tuple[int, int]]:
-        yield from (self._base or {}).get(number, {}).items()
+        yield from () if self._base is None else self._base.where(number)
         # What came and was undone leaves none behind, and a domain without pods cannot lose any.
         yield from ((node, pods) for node, pods in self._delta.get(number, {}).items() if pods)
 
