@@ -59,7 +59,7 @@ _NEWS_S = 3600.0
 """An event lives for an hour. After a restart nothing that is older is said again."""
 
 _MOST_NAMED = 100
-"""Of so many nodes a look says why they are not consolidated; each event is a write."""
+"""Of so many nodes it is said in a minute why they are not consolidated; each event is a write."""
 
 
 def any_may_go(state: ClusterState) -> bool:
@@ -107,8 +107,8 @@ class DisruptionController:
         self._asked = Asked()
         # What decisions of the last look have left to those of the next.
         self._columns = WarmStart()
-        # The last node of which it was said why it is not consolidated.
-        self._last_named = ""
+        # The last node of which it was said why it is not consolidated, and when.
+        self._last_named, self._named_s = "", float("-inf")
         # When all nodes were looked at last.
         self._looked_s = float("-inf")
 
@@ -268,10 +268,11 @@ class DisruptionController:
         return command, world
 
     def _tell_of_staying(self, world: World) -> None:
-        """Nodes that a look took nothing of, once all were asked; of many some a look, in turn."""
+        """Nodes that a look took nothing of, once all were asked; of many some a minute, in turn."""
         staying = self._asked.staying if self._asked.is_through else ()
-        if not staying:
+        if not staying or passed_s() < self._named_s + _TELL_S:
             return
+        self._named_s = passed_s()
         self._tell(without_place(world, staying))
         names = [each.node.name for each in staying]
         first = bisect_right(names, self._last_named) % len(names)

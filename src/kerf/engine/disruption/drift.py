@@ -23,6 +23,7 @@ from kerf.engine.world import World
 from kerf.model.causes import Name
 from kerf.model.nodepool import DRIFTED
 from kerf.model.plan import Deletion
+from kerf.model.snapshot import ClusterSnapshot
 
 _MOST_TRIED = 20
 """Nodes for which a place is looked for in one pass, those that drifted first; the others have their turn later."""
@@ -39,13 +40,10 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
 
     Cost: at most six decisions for the second, and twenty for the third where there is no second.
     """
-    allowance, snapshot = Allowance(world.snapshot, DRIFTED), world.snapshot
-    drifted = [each for each in candidates if each.drift and may_go(each, allowance)]
-    # Pods that are judged when they come end where they are.
-    drifted = [each for each in drifted if not are_judged_later(each.pods, snapshot)]
+    allowance = Allowance(world.snapshot, DRIFTED)
+    drifted = _eligible(candidates, allowance, world.snapshot)
     if not drifted:
         return
-    drifted.sort(key=_since)
     gone = [each for each in drifted if not each.pods and allowance.take(each.pool.name)]
     if gone:
         yield deleting(world, tuple(_deletion(each, world) for each in gone))
@@ -124,13 +122,20 @@ def without_place(world: World, staying: Sequence[Candidate]) -> tuple[Blocked, 
     Those of which none was looked for are left out: not among the first, held by a group or by budgets, or with pods
     that wait for a node which starts. Cost: linear in candidates.
     """
-    if _are_coming(world):
+    allowance = Allowance(world.snapshot, DRIFTED)
+    drifted = _eligible(staying, allowance, world.snapshot)
+    if not drifted or _are_coming(world):
         return ()
-    allowance, snapshot = Allowance(world.snapshot, DRIFTED), world.snapshot
-    drifted = [each for each in staying if may_go(each, allowance) and not are_judged_later(each.pods, snapshot)]
-    tried = chain.from_iterable(_steps(world, sorted(drifted, key=_since), allowance))
+    tried = chain.from_iterable(_steps(world, drifted, allowance))
     found = (Blocked(Name(each.node.name), NoPlaceFound(len(each.pods))) for each in tried if each.pods)
     return tuple(sorted(found, key=lambda each: each.node))
+
+
+def _eligible(candidates: Sequence[Candidate], allowance: Allowance, snapshot: ClusterSnapshot) -> list[Candidate]:
+    """Those that may go, in their turn; with pods that are judged when they come a node stays, and these end there."""
+    drifted = [each for each in candidates if each.drift and may_go(each, allowance)]
+    found = (each for each in drifted if not are_judged_later(each.pods, snapshot))
+    return sorted(found, key=_since)
 
 
 def _has_drifted(candidate: Candidate) -> bool:
