@@ -297,3 +297,24 @@ spec:
       requirements: [{{key: kubernetes.io/arch, operator: In, values: [amd64]}}]
 """
     assert at == [each.path.rpartition(".")[2] for each in looked(text).findings if each.code == "KL047"]
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "at"),
+    [
+        ("karpenter.k8s.aws", "EC2NodeClass", []),
+        ("karpenter.k8s.awz", "EC2NodeClass", ["group"]),
+        ("karpenter.k8s.aws", "EC2Nodeclass", ["kind"]),
+        ("karpenter.k8s.alibabacloud", "EC2NodeClass", ["kind"]),
+        ("karpenter.azure.com", "AKSNodeClass", []),
+        ("karpenter.k8s.gcp", "GCENodeClass", []),
+        ("karpenter.example.org", "NodeClass", []),
+    ],
+)
+def test_a_node_class_of_another_provider_is_no_misspelt_one(group: str, kind: str, at: list[str]) -> None:
+    """What is like none that is known is another's."""
+    text = (POOL % ("linux", "g5")).replace(
+        "group: karpenter.k8s.aws, kind: EC2NodeClass", f"group: {group}, kind: {kind}"
+    )
+
+    assert at == [each.path.rpartition(".")[2] for each in looked(text).findings if each.code == "KL079"]

@@ -5,6 +5,7 @@ from kerf.lint.context import LintContext
 from kerf.lint.findings import Edit, Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.rules.keys import never_existed
+from kerf.lint.spelling import nearest
 from kerf.lint.subject import Subject
 from kerf.manifests.karpenter import ec2
 from kerf.manifests.schema import Path, Problem, Report, path_text
@@ -16,6 +17,18 @@ _RETIRED = {"Provisioner": "NodePool", "Machine": "NodeClaim", "AWSNodeTemplate"
 _RETIRED_VERSIONS = ("v1alpha1", "v1alpha5", "v1beta1")
 _STILL_ALPHA = ("NodeOverlay",)
 """Kinds whose version of today is an alpha."""
+
+_NODE_CLASSES = {
+    "eks.amazonaws.com": "NodeClass",
+    "karpenter.alibabacloud.com": "ECSNodeClass",
+    "karpenter.azure.com": "AKSNodeClass",
+    "karpenter.k8s.alibabacloud": "ECSNodeClass",
+    "karpenter.k8s.aws": "EC2NodeClass",
+    "karpenter.kwok.sh": "KWOKNodeClass",
+}
+"""By group of their API the NodeClasses of Karpenter's providers, as their own definitions name them (2026-08)."""
+_LIKE = 0.87
+"""So alike are groups of which one is a misspelt other: `karpenter.k8s.gcp` is not like `karpenter.k8s.aws`."""
 
 
 def is_retired(subject: Subject) -> bool:
@@ -110,3 +123,23 @@ def retired_kind(subject: Subject, context: LintContext) -> Notes:
     path: Path = ("kind",) if subject.kind in _RETIRED else ("apiVersion",)
     message = f"{subject.text('apiVersion')} {subject.kind} is served no more; today it is {today} v1"
     yield Note(path, message, "`kerf migrate` rewrites it")
+
+
+@rule("KL079", "node-class-misspelt", Severity.WARNING, ("NodePool",))
+def node_class_misspelt(subject: Subject, context: LintContext) -> Notes:
+    """A NodePool names a kind of NodeClass that no provider has, and that is nearly one.
+
+    An autoscaler takes the NodePools of its own provider, by group and kind of `nodeClassRef`, and leaves all others
+    alone without a word: it could be run beside another. So nothing is ever bought for such a pool. A group that is not
+    like any that Kerf knows is taken for another provider's.
+    """
+    del context
+    path: Path = ("spec", "template", "spec", "nodeClassRef")
+    group, kind = subject.text(*path, "group"), subject.text(*path, "kind")
+    meant = group if group in _NODE_CLASSES else nearest(group, _NODE_CLASSES, _LIKE)
+    if not meant or not kind:
+        return
+    if group != meant:
+        yield Note((*path, "group"), f"no provider has the group {brief(group)}", f"is `{meant}` meant?")
+    if kind != _NODE_CLASSES[meant]:
+        yield Note((*path, "kind"), f"{meant} has no kind {brief(kind)}", f"is `{_NODE_CLASSES[meant]}` meant?")
