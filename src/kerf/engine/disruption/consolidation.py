@@ -47,8 +47,9 @@ def propose(world: World, candidates: Sequence[Candidate], asked: Asked | None =
     others, balance = Relocation(world), Balance(world)
     # Whether there is room settles most, so it is asked first.
     may_go = [each for each in may_go if others.may_hold(each)]
-    groups = WholeGroups.of(world.snapshot) if may_go else None
-    may_go = [each for each in may_go if groups is None or groups.broken_by([each.node.name]) is None]
+    if may_go:
+        groups = WholeGroups.of(world.snapshot)
+        may_go = [each for each in may_go if groups.broken_by([each.node.name]) is None]
     priced = ((each, present_price(each.cluster_node, world.supply)) for each in may_go)
     eligible = [(each, saved) for each, saved in priced if saved > 0]
     if asked is not None:

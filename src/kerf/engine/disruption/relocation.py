@@ -50,8 +50,7 @@ class Relocation:
         receiving = tuple(node for node in snapshot.nodes if may_receive(node, snapshot))
         staying = snapshot if len(receiving) == len(snapshot.nodes) else replace(snapshot, nodes=receiving)
         # Pods on the others count for spread and affinity.
-        left = () if staying is snapshot else map(_NAME, snapshot.nodes)
-        leaving = frozenset(left).difference(map(_NAME, receiving), counted)
+        leaving = frozenset(map(_NAME, snapshot.nodes)).difference(map(_NAME, receiving), counted)
         self._counted = counted
         self._trial = Trial(snapshot, world.market, leaving, world.volumes, lambda: world.supply.domains)
         self._readings = Readings.of(snapshot)

@@ -17,7 +17,7 @@ Residents = Sequence[tuple[Findings, Sequence[Pod]]]
 """By number of a node what is known of its pods, and these."""
 _CLASSES = "classes"
 _FEW = 16
-"""Of so many classes each looks for its nodes by itself; with more all are put in order once."""
+"""For so many texts the nodes are gone through, each time all; for more they are put in order once."""
 
 
 class PodClasses:
@@ -113,7 +113,7 @@ class Population:
     def where(self, number: int) -> Iterable[tuple[int, int]]:
         """The nodes with pods of the class, and how many; a node may come more than once."""
         texts = self._classes.texts[number]
-        self._asked += 1
+        self._asked += len(texts)
         if self._asked <= _FEW:
             return [(node, held[text]) for text in texts for node, held in enumerate(self._held) if text in held]
         return [each for text in texts for each in self._places.get(text, ())]
