@@ -22,15 +22,23 @@ from kerf.engine.disruption.causes import (
     Going,
     Keeping,
     NoAlternative,
+    NoSaving,
     PodsFit,
     Repacked,
+    Unconsolidatable,
 )
 from kerf.engine.explain.causes import cause_text
-from kerf.engine.explain.disruption import alternative_text, going_text, keeping_text, removal_text
+from kerf.engine.explain.disruption import (
+    alternative_text,
+    going_text,
+    keeping_text,
+    removal_text,
+    unconsolidatable_text,
+)
 from kerf.engine.explain.launches import why_launched, why_relabelled
 from kerf.engine.explain.runs import warning_text
 from kerf.engine.headroom.prewarm import RunWarning
-from kerf.model.causes import Cause, NotBought, PoolStatic
+from kerf.model.causes import Cause, Name, NotBought, PoolStatic
 from kerf.model.constraints import Requirement, Requirements, Taint
 from kerf.model.nodepool import EMPTY
 from kerf.model.placeholders import Keeper, Placeholder
@@ -114,6 +122,8 @@ def words(kind: type[Cause]) -> str:
     cause = sample(kind)
     if kind in KEEPING:
         return keeping_text(cause)
+    if kind in get_args(NoSaving):
+        return unconsolidatable_text(Unconsolidatable(Name("n"), cause))
     if kind in GOING:
         return going_text(cause)
     if kind in OTHERS:

@@ -325,12 +325,16 @@ class Due(Cause):
     closed: PoolClosed | None = None
 
 
+NoSaving = OnlyWhenEmpty | LocalVolume | GroupStays | PriceUnknown | NothingCheaper
+"""Why a node with pods that may go to save money does not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unconsolidatable:
-    """A node with pods that may go to save money, and does not; the first of the reasons that applies."""
+    """Such a node, and the first of the reasons that applies."""
 
     node: Name
-    cause: OnlyWhenEmpty | LocalVolume | GroupStays | PriceUnknown | NothingCheaper
+    cause: NoSaving
 
 
 Keeping = (

@@ -11,8 +11,7 @@ from kerf.engine.disruption.balanced import Balance
 from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate, local_volume, may_save
 from kerf.engine.disruption.causes import (
-    GroupStays,
-    LocalVolume,
+    NoSaving,
     NothingCheaper,
     OnlyWhenEmpty,
     PodsFit,
@@ -81,7 +80,7 @@ def unconsolidatable(world: World, staying: Sequence[Candidate]) -> Iterator[Unc
         if not each.pods or each.pool.replicas is not None or not each.claim.is_true(CONSOLIDATABLE):
             continue
         local = local_volume(each.cluster_node, world.snapshot)
-        cause: OnlyWhenEmpty | LocalVolume | GroupStays | PriceUnknown | NothingCheaper
+        cause: NoSaving
         if each.pool.disruption.policy == WHEN_EMPTY:
             cause = OnlyWhenEmpty(len(each.pods), Name(each.pool.name))
         elif local is not None:
