@@ -43,8 +43,9 @@ REPACK_S = 900.0
 """After a search that found no cheaper nodes the next comes a quarter of an hour later, or three minutes where much has
 changed; one a minute would take most of the time."""
 
-_CALM = 0.25
-"""Pods of a month at pace 1 come and go as in a fleet of batch alone, and take four times the time to simulate."""
+_CALM, _CALM_REPACK_S = 0.1, 1_800.0
+"""Pods of a month at pace 1 come and go as in a fleet of batch alone, and take twice the time to simulate; a fleet that
+mostly serves needs its cheaper nodes less often."""
 
 
 class Watch:
@@ -90,13 +91,15 @@ class Outcome:
     broken: str = ""
 
 
-def outcome(seed: int, days: float, gpus: int, faults: float = 1, pace: float = 1) -> Outcome:
+def outcome(
+    seed: int, days: float, gpus: int, faults: float = 1, pace: float = 1, repack_s: float = REPACK_S
+) -> Outcome:
     """Run the fleet of a seed; of few cards more faults are needed to see them all."""
     collect_seldom()
     watch, start = Watch(), time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         scenario = read_scenario(str(random_fleet(seed, days, gpus, faults=faults, pace=pace).write(Path(folder))))
-    settings = replace(scenario.settings, repack_s=REPACK_S)
+    settings = replace(scenario.settings, repack_s=repack_s)
     try:
         report = run(scenario, settings=settings, progress=watch.progress, watch=watch.event)
     except InvariantBroken as error:
@@ -110,8 +113,8 @@ def days(
 ) -> Iterator[tuple[str, float]]:
     """So many days of so many seeds, of a fleet of the size that the aim is for, at the pace of one that mostly serves.
 
-    Takes a day and a half of CPU: three and a half hours a month."""
-    yield from _of_seeds("days", number, gpus, seeds, workers, 1, pace)
+    Takes more than a day of CPU: some three hours a month."""
+    yield from _of_seeds("days", number, gpus, seeds, workers, 1, pace, _CALM_REPACK_S)
 
 
 def large(number: float = 0.25, gpus: int = 420, seeds: int = 2, workers: int = 2) -> Iterator[tuple[str, float]]:
@@ -125,11 +128,19 @@ def few(number: float = 30, gpus: int = 24, seeds: int = SEEDS, workers: int = 2
 
 
 def _of_seeds(
-    name: str, number: float, gpus: int, seeds: int, workers: int, faults: float, pace: float = 1
+    name: str,
+    number: float,
+    gpus: int,
+    seeds: int,
+    workers: int,
+    faults: float,
+    pace: float = 1,
+    repack_s: float = REPACK_S,
 ) -> Iterator[tuple[str, float]]:
     spawn = multiprocessing.get_context("spawn")
+    of_seed = partial(outcome, days=number, gpus=gpus, faults=faults, pace=pace, repack_s=repack_s)
     with ProcessPoolExecutor(workers, mp_context=spawn, max_tasks_per_child=1) as pool:
-        found = list(pool.map(partial(outcome, days=number, gpus=gpus, faults=faults, pace=pace), range(1, seeds + 1)))
+        found = list(pool.map(of_seed, range(1, seeds + 1)))
     for each in found:
         print(f"seed {each.seed}: {_summary(each)}", file=sys.stderr, flush=True)
     for figure, value in figures(found, number):

@@ -69,6 +69,7 @@ class Books:
         self._gather(book.node, None if type_ == DELETED else node)
         self._node_count += (type_ != DELETED) - (book.node is not None)
         book.node = None if type_ == DELETED else node
+        self._close(node.name)
 
     def _note_config(self, type_: str, config_map: ConfigMap) -> None:
         key = config_map.namespace, config_map.name
@@ -97,6 +98,7 @@ class Books:
         self._gather(old, None if type_ == DELETED else pod)
         if old is not None and old.node_name:
             self._book(old.node_name).pods.pop(pod.key, None)
+            self._close(old.node_name)
         if type_ != DELETED:
             self._pods[pod.key] = pod
             if pod.node_name and not pod.is_ended:
@@ -104,6 +106,12 @@ class Books:
 
     def _book(self, name: str) -> NodeBook:
         return self._nodes.setdefault(name, NodeBook())
+
+    def _close(self, name: str) -> None:
+        """Forget a node that is gone, once nothing holds anything on it: a month has ten thousand of them."""
+        book = self._nodes.get(name)
+        if book is not None and book.node is None and not book.pods:
+            del self._nodes[name]
 
     def pods(self) -> Iterable[Pod]:
         """Every pod there is, in no order."""
