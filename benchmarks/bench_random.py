@@ -114,31 +114,24 @@ def days(
     """So many days of so many seeds, of a fleet of the size that the aim is for, at the pace of one that mostly serves.
 
     Takes more than a day of CPU: some three hours a month."""
-    yield from _of_seeds("days", number, gpus, seeds, workers, 1, pace, _CALM_REPACK_S)
+    of_seed = partial(outcome, days=number, gpus=gpus, pace=pace, repack_s=_CALM_REPACK_S)
+    yield from _of_seeds("days", of_seed, number, seeds, workers)
 
 
 def large(number: float = 0.25, gpus: int = 420, seeds: int = 2, workers: int = 2) -> Iterator[tuple[str, float]]:
     """The first hours of such fleets, in which they come up, with so many faults that each kind happens."""
-    yield from _of_seeds("large", number, gpus, seeds, workers, 20)
+    yield from _of_seeds("large", partial(outcome, days=number, gpus=gpus, faults=20), number, seeds, workers)
 
 
 def few(number: float = 30, gpus: int = 24, seeds: int = SEEDS, workers: int = 2) -> Iterator[tuple[str, float]]:
     """The same of few cards, with ten times as many faults."""
-    yield from _of_seeds("few", number, gpus, seeds, workers, 10)
+    yield from _of_seeds("few", partial(outcome, days=number, gpus=gpus, faults=10), number, seeds, workers)
 
 
 def _of_seeds(
-    name: str,
-    number: float,
-    gpus: int,
-    seeds: int,
-    workers: int,
-    faults: float,
-    pace: float = 1,
-    repack_s: float = REPACK_S,
+    name: str, of_seed: Callable[[int], Outcome], number: float, seeds: int, workers: int
 ) -> Iterator[tuple[str, float]]:
     spawn = multiprocessing.get_context("spawn")
-    of_seed = partial(outcome, days=number, gpus=gpus, faults=faults, pace=pace, repack_s=repack_s)
     with ProcessPoolExecutor(workers, mp_context=spawn, max_tasks_per_child=1) as pool:
         found = list(pool.map(of_seed, range(1, seeds + 1)))
     for each in found:

@@ -4,8 +4,10 @@ import re
 import shutil
 import subprocess
 
+import click
 import pytest
 
+from kerf.cli.examples import ExampleCommand
 from kerf.cli.main import COMMANDS
 from kerf.cli.manpage import _text
 from tests.cli.program import ROOT, kerf
@@ -15,6 +17,15 @@ from tools.document_manpage import PAGE
 def test_the_committed_page_is_that_of_the_program() -> None:
     """`make generated` writes it."""
     assert (ROOT / PAGE).read_text(encoding="utf-8") == kerf("manpage").stdout
+
+
+def test_help_has_the_same_names_in_each_context() -> None:
+    """click keeps the option that a command made first, also of one that was made without the program."""
+    made = ExampleCommand("new")
+    alone, below = click.Context(made), click.Context(made, help_option_names=["-h", "--help"])
+
+    options = [made.get_help_option(each) for each in (alone, below)]
+    assert [["-h", "--help"]] * 2 == [each.opts for each in options if each is not None]
 
 
 def test_every_command_has_its_section_with_its_examples() -> None:

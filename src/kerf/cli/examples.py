@@ -13,6 +13,7 @@ from kerf.cli.output.screen import colour_option, look
 
 Examples = Sequence[tuple[str, str]]
 """What is asked, and the line of a shell that asks it of `kerf`."""
+HELP = ("-h", "--help")
 
 
 class ExampleCommand(click.Command):
@@ -22,6 +23,11 @@ class ExampleCommand(click.Command):
         super().__init__(*arguments, **given)
         self.examples = tuple(examples)
         self.params.append(colour_option())
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """The program's, also in a context without the program: click keeps the first that is asked for."""
+        ctx.help_option_names = list(HELP)
+        return super().get_help_option(ctx)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """A flag that only kubectl has is refused with what to type instead."""

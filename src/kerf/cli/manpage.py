@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 
 from kerf import __version__
-from kerf.cli.examples import ExampleCommand
+from kerf.cli.examples import HELP, ExampleCommand
 from kerf.cli.exits import DONE
 from kerf.cli.main import COMMANDS, program
 
@@ -20,7 +20,6 @@ _EXITS = (
     ("4", "no cluster: none is configured, it does not answer, it refuses us, or it lacks Kerf's kinds"),
     ("130", "interrupted"),
 )
-_HELP = ("-h", "--help")
 _ENVIRONMENT = (
     ("KUBECONFIG", "the files of the kubeconfig, as for kubectl"),
     ("NO_COLOR, FORCE_COLOR, TERM", "whether there is colour, where --color does not say; TERM=dumb has none"),
@@ -81,7 +80,7 @@ def _command(command: click.Command, context: click.Context, summary: str) -> It
 
 def _commands() -> Iterator[tuple[click.Command, click.Context, str]]:
     """Each command with its line of help, those of a group behind it."""
-    root = click.Context(program, info_name="kerf", help_option_names=list(_HELP))
+    root = click.Context(program, info_name="kerf", help_option_names=list(HELP))
     for name, summary in COMMANDS.items():
         command = program.get_command(root, name)
         assert command is not None

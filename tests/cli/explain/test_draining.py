@@ -176,4 +176,15 @@ def test_a_pod_on_a_node_that_stays_says_nothing_of_a_drain() -> None:
         "explain", "pod/b", "-n", "team", "-f", "-", *files(POOL_003), "-o", "json", stdin=text + "\n" + a_pod("b")
     )
 
-    assert done.data["items"][0]["draining"] is None
+    (item,) = done.data["items"]
+    assert (None, None) == (item["draining"], item["successor"])
+
+
+def test_room_on_a_node_that_stays_is_named_as_well() -> None:
+    """The plan puts what will be made again there."""
+    other = CLAIM.partition("---\n")[2].partition("---\n")[0]
+    for old, new in (("name: n1", "name: n2"), ("uid: u2", "uid: u4"), ("p1", "p2"), (", taints: [{", ", x: [{")):
+        other = other.replace(old, new)
+    other = other.replace(", x: [{key: karpenter.sh/disrupted, effect: NoSchedule}]", "")
+
+    assert "  made again, it goes to node n2" in of_pod(a_pod("b"), f"---\n{other}")

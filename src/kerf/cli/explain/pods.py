@@ -202,10 +202,9 @@ def _running(pod: Pod, data: Json, answers: PodAnswers) -> Explanation:
         for card, holder in held
     ]
     node = answers.read.snapshot.node(pod.node_name)
-    drain = None if node is None else Draining(node, answers.read.snapshot)
-    data["draining"] = None if drain is None else drain.pod_data(pod.key)
-    lines += () if drain is None else drain.pod_lines(pod.key)
-    if data["draining"] is not None:
-        data["successor"] = answers.home_of(pod.key)
-        lines += [f"  made again, it goes to {data['successor']}"] if data["successor"] else []
+    if node is not None:
+        drain, home = Draining(node, answers.read.snapshot), answers.home_of(pod.key)
+        data["draining"], data["successor"] = drain.pod_data(pod.key), home
+        lines += drain.pod_lines(pod.key)
+        lines += [f"  made again, it goes to {home}"] if home is not None else []
     return Explanation(data, tuple(lines))
