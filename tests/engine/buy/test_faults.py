@@ -92,7 +92,7 @@ def test_a_plan_far_from_its_bound_says_why(parts_micro: int | None, end: str) -
 @pytest.mark.parametrize("budget, is_advised", [("1s", True), ("30s", False)])
 def test_a_longer_search_is_advised_where_there_is_one(budget: str, is_advised: bool) -> None:
     """The longest search ends somewhere, too, and its plan may be one that a shorter search has found."""
-    made = plan(a_snapshot(pods=_mixed(40), pools=[a_pool()]), a_market(BIG, SMALL), Options(budget=budget))
+    made = plan(a_snapshot(pods=_mixed(60, 4), pools=[a_pool()]), a_market(BIG, SMALL), Options(budget=budget))
 
     assert any("more than is proven" in note for note in made.notes)
     assert any("--budget 30s" in note for note in made.notes) is is_advised

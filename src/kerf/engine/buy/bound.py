@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kerf.engine.buy.dominance import undominated
+from kerf.engine.buy.dot import dot
 from kerf.engine.buy.filling import Filler
 from kerf.engine.buy.pricesplits import MOST_ROUNDS, Splits, split
 from kerf.engine.buy.relaxation import PLACES, Floats, Relaxation, price_of, relaxed
@@ -239,7 +240,7 @@ def _prices(relaxation: Relaxation, splits: Splits) -> _Prices:
         held = _rounded(splits.parts[at], most)
         held[relaxation.amounts[at] <= 0] = 0
         slices = _rounded(splits.pieces[at], most)
-        card = int((group.counts @ slices).max()) if group.sizes else 0
+        card = int(dot(group.counts, slices).max()) if group.sizes else 0
         parts[at] = _fitted(most, held.tolist(), slices.tolist(), card, int(relaxation.cards[at]))
     bases = {}
     for at, (part_nano, piece_nano, card_nano) in parts.items():
@@ -289,10 +290,10 @@ def _worth(relaxation: Relaxation, splits: Splits, prices: _Prices) -> list[int]
     for number, group in enumerate(relaxation.groups):
         held = np.flatnonzero(relaxation.group == number)
         unit = np.array([[u / 2.0**_BITS for u in prices.units[at]] for at in held.tolist()])
-        found = group.asked[:, group.sums].astype(np.float64) @ unit[:, group.sums].T
+        found = dot(group.asked[:, group.sums].astype(np.float64), unit[:, group.sums].T)
         if group.sizes:
             piece = np.array([[p / 2.0**_BITS for p in prices.pieces[at]] for at in held.tolist()])
-            found += group.slices.astype(np.float64) @ piece.T
+            found += dot(group.slices.astype(np.float64), piece.T)
         about[:, held] = found
     about[~relaxation.takes] = np.inf
     about[:, sorted(splits.whole)] = np.inf

@@ -28,6 +28,7 @@ from math import inf, isqrt, sqrt
 import numpy as np
 
 from kerf.engine.buy.cardfills import Numbers, fills_of_a_card
+from kerf.engine.buy.dot import dot
 from kerf.engine.buy.filling import Filler, Recipe
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.linearprogram import LinearProgram
@@ -272,7 +273,7 @@ def turns_of(relaxation: Relaxation, number: int) -> Amounts:
     group = relaxation.groups[int(relaxation.group[number])]
     memory = np.array([size[0] if isinstance(size, tuple) else 0 for size in group.sizes], dtype=np.int64)
     slices = group.slices.sum(axis=1)
-    size = group.slices @ memory if len(memory) else slices
+    size = dot(group.slices, memory) if len(memory) else slices
     _, ranks = np.unique(-size, return_inverse=True)
     turns: Amounts = np.where(slices > 1, 0, 1 + ranks)
     return turns
@@ -315,7 +316,7 @@ class _Generation:
         self._rows = Rows(kinds, relaxation.demand, able, [unit.shown for unit in units])
         self._demand = self._rows.demand
         self._scale = 1e-6
-        self._center, self._least = self._rows.split(worth), float(worth @ relaxation.demand)
+        self._center, self._least = self._rows.split(worth), float(dot(worth, relaxation.demand))
         self._most_columns = _MOST_COLUMNS * kinds.count
         self._known: set[tuple[int, bytes]] = set()
         # Of each the unit, and the numbers of its shapes with how many it has: most have few of all shapes.
@@ -425,19 +426,19 @@ class _Generation:
             slack = min(_SLACK, max(gap, _LEAST_SLACK))
             for at in active:
                 pricing = self._units[at].pricing
-                cost = pricing.price + float(self._takes[at] @ due)
+                cost = pricing.price + float(dot(self._takes[at], due))
                 own = self._rows.prices(at, prices)
                 leaning = self._rows.prices(at, prices * self._leaning(uncovered, gap)) if leans else own
                 found = pricing.best(leaning, cost * (1 - slack), _BEST_NODES, each_shape=True)
                 quality[at] = found.most / cost
-                worths = found.counts @ own
+                worths = dot(found.counts, own)
                 top = float(worths.max(initial=0.0)) / cost
                 fullest = max(fullest, top, min(quality[at], 1.0))
                 useful = np.flatnonzero(worths >= cost * (1 - slack))
                 useful = useful[np.argsort(-worths[useful], kind="stable")]
                 self._rows.cover(at, uncovered, self._rows.places(at, found.counts[useful]))
                 is_new |= self._append(at, found.counts[useful])
-            bound = float(prices @ self._demand) / max(fullest, _NEARLY) - float(due.sum())
+            bound = float(dot(prices, self._demand)) / max(fullest, _NEARLY) - float(due.sum())
             if bound > best:
                 best, self._center, self._dues = bound, prices / max(fullest, 1.0), due
             active = [at for at in active if quality[at] >= _FAR]
@@ -475,8 +476,8 @@ class _Generation:
         All pods together are worth as much as before.
         """
         factor = 1 - gap * (1 - uncovered / self._demand)
-        whole = self._center @ self._demand
-        return factor * (whole / ((self._center * factor) @ self._demand)) if whole > 0 else factor
+        whole = dot(self._center, self._demand)
+        return factor * (whole / dot(self._center * factor, self._demand)) if whole > 0 else factor
 
     def _cost(self, times: Amounts) -> float:
         """What so many of each column cost, and whole nodes for those that have none, of each shape alone."""
@@ -486,7 +487,7 @@ class _Generation:
             cost += self._units[number].price * int(times[at])
             left -= self._column(number, held, int(times[at])).asking(left)
         nodes, price = np.ceil(left / self._alone[0]), self._alone[1]
-        return cost + float(nodes @ price)
+        return cost + float(dot(nodes, price))
 
     def _fell(self, rounds: int) -> float:
         """How much less, relatively, nodes cost now than so many rounds before."""
@@ -564,7 +565,7 @@ class _Generation:
             return self._once_more(rest, surely) if rest.any() else np.zeros(0, dtype=np.int64)
         takes = np.zeros((len(rest), self._takes.shape[1]))
         takes[self._never :] = self._takes[[at for at, _ in self._columns]]
-        left = 1 + _NEARLY - whole @ takes
+        left = 1 + _NEARLY - dot(whole, takes)
         rest = np.where((takes <= left).all(axis=1), rest, 0.0)
         chosen = list[int]()
         for column in self._once_more(rest, surely).tolist() if rest.any() else ():

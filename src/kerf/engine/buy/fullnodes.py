@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kerf.engine.buy.dot import dot
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.supply.holding import Amounts
@@ -136,7 +137,7 @@ class _FullNodes:
     def _most_value(self, numbers: Sequence[int], remaining: Amounts) -> list[float]:
         """By type, the value of all that fits alone, cut to what cpu and memory are worth at the best rate there is."""
         wanted = np.minimum(self._held[numbers], remaining)
-        most = wanted @ self._worth
+        most = dot(wanted, self._worth)
         shapes = np.flatnonzero(remaining)
         rows = self._filler.holding.rows(self._types[number] for number in numbers)
         for name in (CPU, MEMORY):

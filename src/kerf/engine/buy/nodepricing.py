@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kerf.engine.buy.cardfills import Numbers
+from kerf.engine.buy.dot import dot
 from kerf.engine.buy.relaxation import Floats, Relaxation
 from kerf.engine.supply.holding import Amounts, Bools
 
@@ -90,7 +91,7 @@ class NodePricing:
             if relaxation.amounts[number, at] > 0 and not name.startswith("places of shape ")
         ]
         asked = group.asked[self._shapes][:, sums] / relaxation.has[number, sums]
-        load = relaxation.demand[self._shapes].astype(np.float64) @ asked
+        load = dot(relaxation.demand[self._shapes].astype(np.float64), asked)
         order = np.argsort(-load, kind="stable")
         kept = [at for place, at in enumerate(order.tolist()) if place < 2 or not _is_covered(asked, at, order[:2])]
         self._asked = np.ascontiguousarray(asked[:, kept].T)
@@ -145,7 +146,7 @@ class NodePricing:
         rates, card, most = self._rates(kept, values, worth)
         if most < least:
             return WholeNodes(np.zeros((0, self._all), dtype=np.int64), np.zeros(0), most)
-        waste = card + rates @ self._taken[:2] - values
+        waste = card + dot(rates, self._taken[:2]) - values
         slack = most - least
         parts = self._ways(kept, values, waste).only(self._frugal(waste[kept], slack))
         forced = self._forced(worth, values, waste) if each_shape else None
@@ -180,9 +181,9 @@ class NodePricing:
             pairs = net[_NET]
             if len(bare):
                 # A pod without cards must be worth no more than it takes.
-                asked = np.maximum(pairs.T @ self._asked[:2, bare], 1e-12)
+                asked = np.maximum(dot(pairs.T, self._asked[:2, bare]), 1e-12)
                 pairs = pairs * np.maximum(1.0, (worth[bare] / asked).max(axis=1))
-            cards = np.maximum(0.0, (gained - pairs.T @ taken).max(axis=1))
+            cards = np.maximum(0.0, (gained - dot(pairs.T, taken)).max(axis=1))
             most = pairs.sum(axis=0) + self._cards * cards
             at = int(most.argmin())
             if most[at] < best[2]:
@@ -263,7 +264,7 @@ class NodePricing:
         """One pod each of shapes that take several cards."""
         taken, counts = self._asked[:, shapes], np.zeros((len(shapes), len(self._shapes)), dtype=np.int64)
         counts[np.arange(len(shapes)), shapes] = 1
-        return _Parts(taken, counts, worth[shapes], cards + rates @ taken[:2] - worth[shapes])
+        return _Parts(taken, counts, worth[shapes], cards + dot(rates, taken[:2]) - worth[shapes])
 
     def _bundles_worth(self, worth: Floats, rates: Floats, slack: float) -> tuple[_Parts, _Parts] | None:
         """Pods without cards, put together; and for each such shape one with it. None where there are none."""
@@ -276,11 +277,11 @@ class NodePricing:
         counts = np.zeros((1 + len(shapes), len(self._shapes)), dtype=np.int64)
         counts[np.arange(1, 1 + len(shapes)), shapes] = numbers
         gained = np.append(0.0, worth[shapes] * numbers)
-        parts = _Parts(taken, counts, gained, rates @ taken[:2] - gained)
+        parts = _Parts(taken, counts, gained, dot(rates, taken[:2]) - gained)
         single = parts.only(1 + np.flatnonzero(numbers == 1))
         parts = parts.only(self._frugal(parts.waste, slack))
         if not len(parts):
-            parts = _Parts(taken, counts, gained, rates @ taken[:2] - gained).only(np.zeros(1, dtype=np.int64))
+            parts = _Parts(taken, counts, gained, dot(rates, taken[:2]) - gained).only(np.zeros(1, dtype=np.int64))
         for number in range(_BUNDLES):
             is_last = not self._cards and number == _BUNDLES - 1
             single = _completed(single, parts, is_last=is_last)

@@ -10,6 +10,7 @@ from itertools import product
 
 import numpy as np
 
+from kerf.engine.buy.dot import dot
 from kerf.engine.buy.filling import Counts, Filler, Load, Purchase
 from kerf.engine.supply.holding import Amounts
 from kerf.engine.supply.offered import OfferedType
@@ -86,8 +87,8 @@ def _best_first(nodes: Sequence[Counts], prices: Sequence[int], asked: Counts) -
         first = next(number for number, count in enumerate(counts) if count)
         some = by_first[first]
         some = some[(held[some] <= np.array(counts)).all(axis=1)]
-        code = int(np.array(counts) @ radix)
-        totals = cost[code - held[some] @ radix] + scaled[some]
+        code = int(dot(np.array(counts), radix))
+        totals = cost[code - dot(held[some], radix)] + scaled[some]
         at = int(totals.argmin())
         cost[code], chosen[counts] = totals[at], nodes[some[at]]
     return chosen

@@ -11,6 +11,7 @@ import numpy as np
 
 from kerf.engine.buy.bound import is_about, remember
 from kerf.engine.buy.columngeneration import MOST_ROUNDS, NEAR, Column, Columns, Search, columns_of, most_kinds
+from kerf.engine.buy.dot import dot
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.buy.pricesplits import plain_splits, split
@@ -180,7 +181,7 @@ def _chosen(asked: _Question) -> tuple[float, Columns]:
         worth, types = _best_prices(asked)
         search = Search(asked.most_rounds, asked.known, keeps=True)
         found = columns_of(asked.part, relaxation, types, worth, asked.ledger, search)
-        return float(worth @ relaxation.demand), found
+        return float(dot(worth, relaxation.demand)), found
     known = [*_known_columns(asked), *asked.known]
     of_known, enough = {id(column.offered) for column in known}, max(NEAR, warmth.gap + _MUCH_THE_SAME)
     own = [at for at, each in enumerate(relaxation.types) if id(each) in of_known or at in asked.frugal]
@@ -191,13 +192,13 @@ def _chosen(asked: _Question) -> tuple[float, Columns]:
         worth = np.array(proof.worths(numbers, relaxation.demand.tolist()), dtype=np.float64) / NANO
         found = _columns(unsought, own, worth, known, enough)
         if found.bought:
-            return float(worth @ relaxation.demand), found
+            return float(dot(worth, relaxation.demand)), found
     worth, types = _best_prices(asked)
     if asked.most_rounds >= MOST_ROUNDS:
         remember(asked.part, by_whole_cards(relaxation), asked.tier, asked.most_rounds)
     found = _columns(unsought, own, worth, known, enough) if known else Columns([])
     found = found if found.bought else _columns(asked, types, worth, known, enough if known else 0.0)
-    return float(worth @ relaxation.demand), found
+    return float(dot(worth, relaxation.demand)), found
 
 
 def _columns(asked: _Question, types: Sequence[int], worth: Floats, known: Sequence[Column], enough: float) -> Columns:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kerf.engine.buy.dot import dot
 from kerf.engine.buy.filling import Filler
 from kerf.engine.buy.linearprogram import LinearProgram
 from kerf.engine.buy.relaxation import Floats, Relaxation, TypeGroup
@@ -257,7 +258,7 @@ class _Search:
                 share = group.asked[:, resource, None] / relaxation.has[held, resource]
                 np.maximum(found, np.where(has > 0, share, 0.0), out=found)
             if group.sizes:
-                weight = group.slices @ (1.0 / group.counts.max(axis=0))
+                weight = dot(group.slices, 1.0 / group.counts.max(axis=0))
                 np.maximum(found, weight[:, None] / np.maximum(relaxation.cards[held], 1), out=found)
             largest[:, held] = found
         return largest * self._price
@@ -398,11 +399,11 @@ class _Search:
                 parts[at] = np.where(relaxation.amounts[number] > 0, 1.0, 0.0) * group.is_asked
                 pieces[at] = group.even
             unit = parts[at] / relaxation.has[number]
-            value = group.asked @ unit[group.sums]
+            value = dot(group.asked, unit[group.sums])
             by_pattern = np.zeros(0)
             if len(group.even):
-                value += group.slices @ pieces[at]
-                by_pattern = group.counts @ pieces[at]
+                value += dot(group.slices, pieces[at])
+                by_pattern = dot(group.counts, pieces[at])
                 cards[at] = by_pattern.max()
             need = float(parts[at].sum() + relaxation.cards[number] * cards[at])
             factors[at] = self._price[number] / need if need > 0 else 0.0
@@ -420,7 +421,7 @@ class _Search:
             fullest = float(found.worth(worth).max())
             if fullest > self._price[types[at]]:
                 worth[found.shapes] *= self._price[types[at]] / fullest
-        bound = float(relaxation.demand @ worth)
+        bound = float(dot(relaxation.demand, worth))
         return _Held(bound, worth, unscaled, values, units, pieces, patterns, cards, factors)
 
     def _for_all(self, held: "_Held") -> tuple["_Chosen", Floats]:
@@ -438,7 +439,7 @@ class _Search:
                 continue
             group = int(relaxation.group[number])
             members = np.flatnonzero(relaxation.group == group)
-            need = relaxation.amounts[members] @ held.units[at] + relaxation.cards[members] * held.cards[at]
+            need = dot(relaxation.amounts[members], held.units[at]) + relaxation.cards[members] * held.cards[at]
             # What hardly anything of the split is for has prices of nothing once they are whole numbers.
             has = need * held.factors[at] > _LITTLE * self._price[number]
             scale = np.divide(self._price[members], need, out=np.zeros(len(members)), where=has)

@@ -13,6 +13,7 @@ import numpy as np
 
 from kerf.engine.buy.columngeneration import MOST_ROUNDS
 from kerf.engine.buy.dominance import undominated
+from kerf.engine.buy.dot import dot
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.fullnodes import MARGIN, Fill, FillRule, cheapest_per_value, full_nodes, fullest
 from kerf.engine.buy.limits import Ledger
@@ -158,7 +159,7 @@ class _Serving:
         for prefer, costs in ((cheapest_per_value, self._shares), (fullest, ())):
             for fill in fills:
                 tried(self._useful, FillRule(prefer, fill, costs))
-        least = max(int(values @ (np.array(self._left) - purchase.left)) for purchase in found)
+        least = max(int(dot(values, np.array(self._left) - purchase.left)) for purchase in found)
         used = {id(load.offered): load.offered for purchase in found for load, _ in purchase.loads}
         for only in used.values():
             if self._work < self._most_work and self._most_value(only, values) >= least:
@@ -174,14 +175,14 @@ class _Serving:
         """What pods count at most that nodes of the type alone serve: cut to all its cpu, to all its memory."""
         row, nodes = self._filler.holding.row(offered), self._ledger.room_for(offered)
         pods = np.where(self._held[row] > 0, np.array(self._left), 0)
-        most = float(values @ pods)
+        most = float(dot(values, pods))
         for name in (CPU, MEMORY) if nodes is not None else ():
             size = self._filler.asked(name).astype(np.float64)
             order = np.lexsort((-values, size / np.maximum(values, 1)))
             has = float(self._filler.holding.amounts(name)[row]) * (nodes or 0)
             before = np.cumsum((size * pods)[order]) - (size * pods)[order]
             each = np.minimum(pods[order], np.maximum(0.0, has - before) / np.maximum(size[order], 1))
-            most = min(most, MARGIN * float(np.where(size[order] > 0, each, pods[order]) @ values[order]))
+            most = min(most, MARGIN * float(dot(np.where(size[order] > 0, each, pods[order]), values[order])))
         return most
 
     def _in_turns(self, sizes: _Sizes, offered: OfferedType, asked: Amounts) -> Load | None:

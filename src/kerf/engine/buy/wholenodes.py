@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from kerf.engine.buy.dot import dot
 from kerf.engine.buy.relaxation import Relaxation
 from kerf.engine.supply.holding import Amounts
 
@@ -138,7 +139,7 @@ def _amounts(relaxation: Relaxation, number: int) -> tuple[Amounts | None, Amoun
     if len(sizes) < len(group.sizes) or int(relaxation.cards[number]) != 1:
         return None, has
     card = relaxation.types[number].room.devices[0]
-    of_card = group.slices @ np.array([(memory, cores, 1) for memory, cores in sizes], dtype=np.int64)
+    of_card = dot(group.slices, np.array([(memory, cores, 1) for memory, cores in sizes], dtype=np.int64))
     return (
         np.concatenate([asked, of_card], axis=1),
         np.concatenate([has, np.array([card.memory_mib, card.cores, card.slots], dtype=np.int64)]),
