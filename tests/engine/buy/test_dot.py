@@ -5,9 +5,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import kerf
 from kerf.engine.buy.dot import dot
@@ -38,8 +40,8 @@ for seed, count in ((1, 40), (2, 60), (5, 42), (9, 44), (11, 38)):
 def test_a_product_is_what_the_operator_gives(left: tuple[int, ...], right: tuple[int, ...], of: type) -> None:
     """For one or two dimensions on either side, and of the same type."""
     chance = np.random.default_rng(1)
-    these = chance.integers(-9, 9, left).astype(of)
-    those = chance.integers(-9, 9, right).astype(of)
+    these: NDArray[Any] = chance.integers(-9, 9, left).astype(of)
+    those: NDArray[Any] = chance.integers(-9, 9, right).astype(of)
 
     assert np.array_equal(dot(these, those), these @ those)
     assert np.asarray(dot(these, those)).dtype == of
