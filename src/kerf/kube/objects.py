@@ -170,12 +170,8 @@ def _object(data: bytes | msgspec.Raw) -> Json:
         found = _PLAIN.decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise DecodeError("", "an object of the Kubernetes API", f"<{error}>") from error
-    return {**_fields(found), "metadata": _fields(found.metadata)}
-
-
-def _fields(held: msgspec.Struct) -> Json:
-    named = zip(held.__struct_encode_fields__, held.__struct_fields__, strict=True)
-    return {name: value for name, field in named if (value := getattr(held, field)) is not UNSET}
+    plain: Json = msgspec.to_builtins(found)
+    return plain
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

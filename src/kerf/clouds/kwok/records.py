@@ -127,7 +127,9 @@ class InstanceRecord:
         return self.instance.launched_s + latencies.launch_s + share * latencies.jitter_s
 
     def shown(self, latencies: KwokLatencies) -> Instance:
-        """The instance as it stands by its dates."""
+        """The instance as it stands by its dates: the same object while it runs and nothing takes it back."""
+        if self.terminating_s is None and self.interrupted_s is None and self.instance.state is InstanceState.RUNNING:
+            return self.instance
         taken_s, offering = self.interrupted_s, self.instance.offering
         return replace(
             self.instance,
