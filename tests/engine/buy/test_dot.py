@@ -1,4 +1,4 @@
-"""Products of arrays: what `@` is, and one plan on every machine."""
+"""Products of arrays: what `@` gives, and one plan on every processor."""
 
 import ast
 import os
@@ -15,6 +15,8 @@ import kerf
 from kerf.engine.buy.dot import dot
 
 PACKAGE = Path(kerf.__file__).parent
+PRODUCTS = {"dot", "inner", "linalg", "matmul", "matvec", "tensordot", "vdot", "vecdot", "vecmat"}
+"""Names in numpy that ask a BLAS library."""
 SEARCHES = """
 import json
 from random import Random
@@ -48,11 +50,14 @@ def test_a_product_is_what_the_operator_gives(left: tuple[int, ...], right: tupl
 
 
 def test_a_plan_does_not_depend_on_the_processor() -> None:
-    """Not on the kernels that a BLAS library has for it, nor on the instructions that numpy knows of it."""
+    """Not on the kernels that a BLAS library has for it, nor on the instructions that numpy uses of it.
+
+    Only an older processor can be stood in for: a newer one has instructions that this one may lack.
+    """
     processors = [
+        {},
         {"OPENBLAS_CORETYPE": "Nehalem"},
-        {"OPENBLAS_CORETYPE": "Haswell"},
-        {"OPENBLAS_CORETYPE": "SkylakeX", "NPY_DISABLE_CPU_FEATURES": "X86_V4"},
+        {"NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"},
     ]
 
     assert len({_printed(each) for each in processors}) == 1
@@ -69,7 +74,7 @@ def test_no_other_module_multiplies_matrices() -> None:
         path.relative_to(PACKAGE).as_posix()
         for path in PACKAGE.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.MatMult) or getattr(node, "attr", "") in ("matmul", "dot", "inner")
+        if isinstance(node, ast.MatMult) or getattr(node, "attr", "") in PRODUCTS
     }
 
     assert found == {"engine/buy/dot.py"}
