@@ -6,6 +6,7 @@ import pytest
 
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.causes import EmptyFor
+from kerf.engine.disruption.command import Command
 from kerf.engine.options import DEFAULT
 from kerf.engine.world import World
 from kerf.model.constraints import Requirement, Requirements
@@ -21,7 +22,7 @@ from tests.sim.world import START_S
 
 OFFERING = OfferingKey("g5.xlarge", "us-east-1a", "on-demand")
 TYPES = Requirements([Requirement.of("node.kubernetes.io/instance-type", "In", ["g5.12xlarge", "g5.xlarge"])])
-GONE = Deletion("node-1", "gpu-1", "gpu", 4_000_000, "Empty", EmptyFor(600), why="empty for 10m")
+GONE = Deletion("node-1", "gpu-1", "gpu", 4_000_000, "Empty", EmptyFor(600))
 
 
 def launch(*pods: str, name: str = "launch-0") -> Launch:
@@ -35,6 +36,12 @@ def act(cluster: Cluster, *launches: Launch) -> None:
     """Carry out a plan of these launches, decided on the cluster as it was last read."""
     world = World(cluster.state.snapshot(START_S), a_market())
     cluster.done(cluster.actuator.launch(Decision(world, DEFAULT, Cost("USD", 0, 0), launches=launches)))
+
+
+def take_away(cluster: Cluster, *deletions: Deletion) -> None:
+    """Carry out a command that only takes nodes away."""
+    command = Command(Cost("USD", 8_000_000, 4_000_000), deletions=deletions)
+    cluster.done(cluster.actuator.exchange(command, cluster.state.snapshot(cluster.clock.now_s())))
 
 
 def created(cluster: Cluster) -> Json:
@@ -156,12 +163,12 @@ def test_a_node_that_goes_is_closed_and_says_why(cluster: Cluster) -> None:
     cluster.put(pool())
     cluster.running(1)
     cluster.read()
-    cluster.done(cluster.actuator.delete(GONE))
+    take_away(cluster, GONE)
 
     assert (DISRUPTED_TAINT,) == cluster.node().taints
-    assert ("True", "Empty", "empty for 10m") == cluster.condition("DisruptionReason")
+    assert ("True", "Empty", "empty for 10m, saves 4.00 USD/h") == cluster.condition("DisruptionReason")
     assert cluster.claim().is_deleting
-    said = [f"Disrupting {kind}: Empty: empty for 10m" for kind in ("NodeClaim", "Node")]
+    said = [f"Disrupting {kind}: Empty: empty for 10m, saves 4.00 USD/h" for kind in ("NodeClaim", "Node")]
     assert said == cluster.said("DisruptionTerminating")
 
 
@@ -172,8 +179,7 @@ def test_a_deletion_of_a_claim_that_goes_is_skipped(cluster: Cluster) -> None:
     cluster.remove("NodeClaim", "gpu-1")
     cluster.read()
     before = len(cluster.api.events)
-    cluster.done(cluster.actuator.delete(GONE))
-    cluster.done(cluster.actuator.delete(Deletion("node-2", "gpu-2", "gpu", 1, "Empty", EmptyFor(600))))
+    take_away(cluster, GONE, Deletion("node-2", "gpu-2", "gpu", 1, "Empty", EmptyFor(600)))
 
     assert before == len(cluster.api.events)
 

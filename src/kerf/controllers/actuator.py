@@ -1,6 +1,6 @@
-"""Plan -> calls. The only place that acts on a Plan.
+"""Decision | Command -> calls. The only place that acts on either; a Plan, which has their words, is never acted on.
 
-Before each act it looks whether the state still shows what the plan was made from; what has changed is left to the
+Before each act it looks whether the state still shows what was decided from; what has changed is left to the
 next pass. Claims are taken into the state as soon as they are created, so no second pass buys them again before
 the watch shows them.
 """
@@ -17,6 +17,8 @@ from kerf.controllers.disrupted import count_disrupted, snake_case
 from kerf.controllers.gates import Gates
 from kerf.controllers.latest import LatestPlan
 from kerf.engine.decision import Decision
+from kerf.engine.disruption.command import Command
+from kerf.engine.explain.disruption import removal_text
 from kerf.engine.explain.launches import why_launched, why_relabelled
 from kerf.model import events
 from kerf.model.nodeclaim import (
@@ -38,7 +40,7 @@ from kerf.model.nodeclaim import (
 from kerf.model.nodepool import LIMITS_REACHED, NodePool
 from kerf.model.nodes import Node
 from kerf.model.placeholders import is_virtual
-from kerf.model.plan import RESERVE, Deletion, Launch, PlacedPod, Plan, Repartition
+from kerf.model.plan import RESERVE, Deletion, Launch, PlacedPod, Repartition
 from kerf.model.poolhash import stamp
 from kerf.model.promises import Promises, read, with_price, written
 from kerf.model.snapshot import ClusterSnapshot, Upserted
@@ -49,22 +51,18 @@ from kerf.telemetry import CLAIMS_CREATED, DISRUPTION_FAILURES
 
 
 class Acts(Protocol):
-    """What the deciding controllers hand their plans to."""
+    """What the deciding controllers hand their decisions and commands to; none of them has words yet."""
 
     async def launch(self, decision: Decision) -> None:
         """Buy what the decision launches."""
         ...
 
-    async def exchange(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
+    async def exchange(self, command: Command, snapshot: ClusterSnapshot) -> None:
         """Take nodes away; buy others first for those that go in their favour."""
         ...
 
     async def open(self, decision: Decision) -> None:
         """Make the room that opportunistic pods must give back, and open the gates of pods that are let in."""
-        ...
-
-    async def delete(self, deletion: Deletion) -> None:
-        """Take a node away."""
         ...
 
     async def release(self, node: Node) -> None:
@@ -104,36 +102,38 @@ class Actuator:
         await self._buy(launches, snapshot)
         await self._latest.keep(decision)
 
-    async def exchange(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
+    async def exchange(self, command: Command, snapshot: ClusterSnapshot) -> None:
         """Delete nodes that go for no others; mark those that wait for others, then create the claims of these.
 
         In that order: a crash in between leaves marks that name claims which do not exist, and such are taken back.
         """
+        currency = command.cost.currency
         claims, taken = dict[str, NodeClaim](), set[str]()
-        for launch in plan.launches:
+        for launch in command.launches:
             pool = snapshot.pool(launch.node_pool)
             if pool is not None:
                 claim = claims[launch.name] = self._claim_of(launch, pool, snapshot.taken_at_s, taken)
                 taken.add(claim.name)
-        waiting = [each for each in plan.deletions if each.replaced_by and claims.keys() >= {*each.replaced_by}]
+        waiting = [each for each in command.deletions if each.replaced_by and claims.keys() >= {*each.replaced_by}]
         self._under_way.update(each.claim for each in waiting)
         try:
             for deletion in waiting:
-                await self._mark(deletion, [claims[name].name for name in deletion.replaced_by])
-            for launch in plan.launches:
+                names = [claims[name].name for name in deletion.replaced_by]
+                await self._mark(deletion, names, removal_text(deletion, currency))
+            for launch in command.launches:
                 if launch.name in claims:
                     made = await self._create(claims[launch.name])
                     for old in launch.replaces:
                         self._recorder.record(events.replacing(old, made.name, why_launched(launch)))
         finally:
             self._under_way.difference_update(each.claim for each in waiting)
-        for deletion in plan.deletions:
+        for deletion in command.deletions:
             if not deletion.replaced_by:
                 # What another controller has just written is decided again, and stops no other.
                 with suppress(Conflict):
-                    await self.delete(deletion)
+                    await self._delete(deletion, removal_text(deletion, currency))
 
-    async def _mark(self, deletion: Deletion, names: Sequence[str]) -> None:
+    async def _mark(self, deletion: Deletion, names: Sequence[str], why: str) -> None:
         """Keep new pods off a node that goes once the nodes of these claims are up, and say why."""
         claim = self._state.claim(deletion.claim)
         if claim is None or claim.is_deleting:
@@ -141,7 +141,7 @@ class Actuator:
         await self._close(deletion.node)
         marked = replace(claim, annotations={**claim.annotations, REPLACED_BY: ",".join(names)})
         claim = await self._writer.update_node_claim(marked)
-        reason = Condition(DISRUPTION_REASON, TRUE, deletion.reason, deletion.why, self._clock.now_s())
+        reason = Condition(DISRUPTION_REASON, TRUE, deletion.reason, why, self._clock.now_s())
         self._state.note(await self._writer.update_node_claim_status(claim.with_condition(reason)))
 
     def is_under_way(self, claim: str) -> bool:
@@ -242,13 +242,13 @@ class Actuator:
         CLAIMS_CREATED.labels(claim.node_pool).inc()
         return created
 
-    async def delete(self, deletion: Deletion) -> None:
+    async def _delete(self, deletion: Deletion, why: str) -> None:
         """Keep new pods off the node, say why it goes, and delete its claim; the lifecycle drains it."""
         claim = self._state.claim(deletion.claim)
         if claim is None or claim.is_deleting:
             return
         await self._close(deletion.node)
-        reason = Condition(DISRUPTION_REASON, TRUE, deletion.reason, deletion.why, self._clock.now_s())
+        reason = Condition(DISRUPTION_REASON, TRUE, deletion.reason, why, self._clock.now_s())
         await self.end(await self._writer.update_node_claim_status(claim.with_condition(reason)))
 
     async def end(self, claim: NodeClaim) -> None:

@@ -1,4 +1,4 @@
-"""Takes nodes away: asks each method in turn, waits, looks again, then acts; the first plan wins.
+"""Takes nodes away: asks each method in turn, waits, looks again, then acts; the first command wins.
 
 As in Karpenter a decision rests fifteen seconds, because pods that were just created may be on their way to the very
 node. Then it must come out the same again; one that buys nodes is put to the rules again instead.
@@ -17,7 +17,7 @@ from kerf.controllers.market import MarketBook
 from kerf.controllers.options import options_of
 from kerf.controllers.portions import Portions
 from kerf.controllers.provisioning import is_provisionable
-from kerf.controllers.runtime import Ports, Result
+from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.decide import decide
 from kerf.engine.disruption.asked import Asked, Repacks
 from kerf.engine.disruption.budgets import Census, holding
@@ -47,11 +47,13 @@ from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, DRIFTED, UNHEA
 from kerf.model.nodepool import DRIFTED as REASON_DRIFTED
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, WHEN_EMPTY
 from kerf.model.nodepool import UNHEALTHY as REASON_UNHEALTHY
-from kerf.model.plan import NodePlacement, Plan
+from kerf.model.plan import NodePlacement
 from kerf.model.snapshot import ClusterSnapshot, Deleted, Event, Synced, Watched
 from kerf.state import ClusterState
 from kerf.telemetry import DISRUPTION_DECISIONS, DISRUPTION_ELIGIBLE, DISRUPTION_SECONDS, DISRUPTIONS_ALLOWED
 
+_NODES, _EXPLAINING = "nodes", "why"
+"""The keys."""
 _TELL_S = 60.0
 """What keeps nodes is reported so often, while none of them may go."""
 
@@ -109,6 +111,8 @@ class DisruptionController:
         self._columns = WarmStart()
         # The last node of which it was said why it is not consolidated, and when.
         self._last_named, self._named_s = "", float("-inf")
+        # The command that was acted on last, until it has its words, and what it was decided from.
+        self._acted_on: tuple[Command, ClusterSnapshot] | None = None
         # When all nodes were looked at last.
         self._looked_s = float("-inf")
 
@@ -119,7 +123,7 @@ class DisruptionController:
         """
         if isinstance(event, Synced):
             self._ripe = {claim.name for claim in self._state.claims() if claim.is_true(CONSOLIDATABLE)}
-            return ("nodes",)
+            return (_NODES,)
         value = event.value
         if not isinstance(value, NodeClaim):
             return ()
@@ -128,10 +132,16 @@ class DisruptionController:
             self._ripe.discard(value.name)
             return ()
         self._ripe.add(value.name)
-        return () if was_ripe or self._resting is not None else ("nodes",)
+        return () if was_ripe or self._resting is not None else (_NODES,)
 
     async def reconcile(self, key: str) -> Result:
-        """Decide; act on what was decided the same way a rest ago."""
+        """Decide; act on what was decided the same way a rest ago. Then, as a key of its own, say what was done."""
+        if key == _EXPLAINING:
+            return self._explain()
+        result = await self._look()
+        return result if self._acted_on is None else replace(result, then=(_EXPLAINING,))
+
+    async def _look(self) -> Result:
         now, poll = self._ports.clock.now_s(), Result(self._settings.disruption_poll_s)
         began_s = passed_s()
         version, until_s = self._settled
@@ -191,26 +201,35 @@ class DisruptionController:
             self._dropped += 1
             return Result(self._settings.batch_idle_s)
         self._dropped = 0
-        plan, snapshot = explained(left), world.snapshot
-        self._ports.feed.launching(plan.launches)
-        self._ports.feed.publish(snapshot, plan)
-        going = {deletion.claim for deletion in plan.deletions if not deletion.replaced_by}
+        snapshot = world.snapshot
+        self._ports.feed.launching(left.launches)
+        going = {deletion.claim for deletion in left.deletions if not deletion.replaced_by}
         self._going |= going
-        if plan.deletions[0].reason == UNDERUTILIZED:
-            self._begin_move(plan, snapshot)
+        if left.deletions[0].reason == UNDERUTILIZED:
+            self._begin_move(left, snapshot)
         try:
-            await self._actuator.exchange(plan, snapshot)
+            await self._actuator.exchange(left, snapshot)
         finally:
             # A claim whose deletion failed stays: its node is opened, and all is decided again.
             self._going -= {name for name in going if (c := self._state.claim(name)) is not None and not c.is_deleting}
-        _count(plan)
+            self._acted_on = left, snapshot
+        _count(left)
         return Result(self._settings.disruption_poll_s)
 
-    def _begin_move(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
-        nodes = [snapshot.node_of_claim(deletion.claim) for deletion in plan.deletions]
+    def _explain(self) -> Result:
+        """Publish the command that was acted on last, with its words; once."""
+        acted_on, self._acted_on = self._acted_on, None
+        if acted_on is not None:
+            command, snapshot = acted_on
+            self._ports.feed.publish(snapshot, explained(command))
+        return DONE
+
+    def _begin_move(self, command: Command, snapshot: ClusterSnapshot) -> None:
+        nodes = [snapshot.node_of_claim(deletion.claim) for deletion in command.deletions]
         pods = (pod for node in nodes if node is not None for pod in moving(node))
-        saved_micro = sum(each.saved_micro for each in plan.deletions) - sum(each.price_micro for each in plan.launches)
-        self._book.moves.begin((deletion.claim for deletion in plan.deletions), pods, saved_micro)
+        bought_micro = sum(launch.price_micro for launch in command.launches)
+        saved_micro = sum(deletion.saved_micro for deletion in command.deletions) - bought_micro
+        self._book.moves.begin((deletion.claim for deletion in command.deletions), pods, saved_micro)
 
     async def _release_leftovers(self) -> None:
         # A tainted node whose claim stays was left by a crash, or by a write that failed.
@@ -352,9 +371,9 @@ def _measure(found: Sequence[Candidate], snapshot: ClusterSnapshot) -> None:
             DISRUPTIONS_ALLOWED.labels(pool.name, reason).set(float("inf") if allowed is None else allowed)
 
 
-def _count(plan: Plan) -> None:
+def _count(command: Command) -> None:
     """One decision, with the kind of consolidation that it is in Karpenter's words."""
-    first = plan.deletions[0]
-    kinds = {EMPTY: "empty", UNDERUTILIZED: "single" if len(plan.deletions) == 1 else "multi"}
-    decision = "replace" if plan.launches else "delete"
+    first = command.deletions[0]
+    kinds = {EMPTY: "empty", UNDERUTILIZED: "single" if len(command.deletions) == 1 else "multi"}
+    decision = "replace" if command.launches else "delete"
     DISRUPTION_DECISIONS.labels(decision, first.reason.lower(), kinds.get(first.reason, "")).inc()

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.decision import Decision
+from kerf.engine.disruption.command import Command
+from kerf.engine.explain.disruption import removal_text
 from kerf.engine.explain.launches import why_launched, why_relabelled
 from kerf.engine.options import Options
 from kerf.engine.study.refit import Refit, refit
@@ -21,7 +23,7 @@ from kerf.model.events import Occurrence
 from kerf.model.nodeclaim import INITIALIZED, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
-from kerf.model.plan import Deletion, Launch, Plan
+from kerf.model.plan import Launch
 from kerf.model.snapshot import ClusterSnapshot, Event, Synced, Upserted, Watched
 from kerf.ports import Recorder
 from kerf.state import ClusterState
@@ -48,11 +50,12 @@ class Shadow:
             self._recorder.record(events.would_relabel(relabel.node, why_relabelled(relabel)))
         self._tell(decision.launches)
 
-    async def exchange(self, plan: Plan, snapshot: ClusterSnapshot) -> None:
+    async def exchange(self, command: Command, snapshot: ClusterSnapshot) -> None:
         """An event on each claim that would go, and on each pool that a node would be launched for."""
-        self._tell(plan.launches)
-        for deletion in plan.deletions:
-            await self.delete(deletion)
+        self._tell(command.launches)
+        for deletion in command.deletions:
+            why = removal_text(deletion, command.cost.currency)
+            self._recorder.record(events.would_delete(deletion.claim, f"{deletion.reason}: {why}"))
 
     def _tell(self, launches: Iterable[Launch]) -> None:
         for launch in launches:
@@ -61,10 +64,6 @@ class Shadow:
 
     async def open(self, decision: Decision) -> None:
         """Nothing: the owner of the cluster does it."""
-
-    async def delete(self, deletion: Deletion) -> None:
-        """An event on the claim that would go."""
-        self._recorder.record(events.would_delete(deletion.claim, f"{deletion.reason}: {deletion.why}"))
 
     async def release(self, node: Node) -> None:
         """Nothing: the taint is not ours."""

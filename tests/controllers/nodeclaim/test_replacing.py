@@ -6,12 +6,14 @@ from dataclasses import replace
 import pytest
 
 from kerf.controllers.nodeclaim.replacing import Replacing
+from kerf.engine.disruption.causes import Drifts
+from kerf.engine.disruption.command import Command
 from kerf.manifests.encode import node_claim_status
-from kerf.model.causes import Cause
+from kerf.model.causes import Name
 from kerf.model.constraints import Requirements
 from kerf.model.instancetypes import OfferingKey
 from kerf.model.nodeclaim import DISRUPTED_TAINT, INITIALIZED, REGISTERED_LESS, REPLACED_BY, TRUE, UNHEALTHY, Condition
-from kerf.model.plan import Cost, Deletion, Launch, PlacedPod, Plan
+from kerf.model.plan import Cost, Deletion, Launch, PlacedPod
 from tests.controllers.cluster import STAGES, Cluster, pod, pool
 
 
@@ -30,15 +32,14 @@ def deletion(number: int, *launches: str) -> Deletion:
         "gpu",
         0,
         "Drifted",
-        Cause(),
-        why="drifted: NodePoolDrifted",
+        Drifts(Name("NodePoolDrifted")),
         replaced_by=launches,
     )
 
 
-def plan(deletions: Sequence[Deletion], launches: Sequence[Launch]) -> Plan:
+def command(deletions: Sequence[Deletion], launches: Sequence[Launch]) -> Command:
     """Nothing else."""
-    return Plan("cost", Cost("USD", 0, 0), launches=tuple(launches), deletions=tuple(deletions))
+    return Command(Cost("USD", 0, 0), launches=tuple(launches), deletions=tuple(deletions))
 
 
 def begin(cluster: Cluster) -> None:
@@ -54,8 +55,8 @@ def start(cluster: Cluster, nodes: int = 1) -> None:
     begin(cluster)
 
 
-def exchange(cluster: Cluster, made: Plan) -> list[str]:
-    """Act on the plan; the names of the new claims."""
+def exchange(cluster: Cluster, made: Command) -> list[str]:
+    """Act on the command; the names of the new claims."""
     before = set(cluster.names("NodeClaim"))
     cluster.done(cluster.actuator.exchange(made, cluster.state.snapshot(cluster.clock.now_s())))
     return sorted(set(cluster.names("NodeClaim")) - before)
@@ -77,12 +78,14 @@ def going(cluster: Cluster) -> list[str]:
 def test_the_old_node_is_closed_at_once_and_goes_when_the_new_one_is_up(cluster: Cluster) -> None:
     """All of it can be read on the claims."""
     start(cluster)
-    (new,) = exchange(cluster, plan([deletion(1, "launch-0")], [launch("launch-0", "gpu-1")]))
+    (new,) = exchange(cluster, command([deletion(1, "launch-0")], [launch("launch-0", "gpu-1")]))
 
     assert (new,) == cluster.claim().replaced_by
     assert ("gpu-1",) == cluster.claim(new).replaces
     assert (DISRUPTED_TAINT,) == cluster.node().taints
-    assert ("True", "Drifted", "drifted: NodePoolDrifted") == cluster.condition("DisruptionReason")
+    assert ("True", "Drifted", "the template of its NodePool has changed (NodePoolDrifted)") == cluster.condition(
+        "DisruptionReason"
+    )
     assert [f"launching NodeClaim {new} in its place: cheaper"] == cluster.said("Replacing")
     cluster.at(600)
     assert [] == going(cluster)
@@ -95,7 +98,7 @@ def test_a_node_waits_for_all_of_its_own_and_for_no_others(cluster: Cluster) -> 
     """Two are fed by the first launch, one of them by the second as well."""
     start(cluster, 2)
     launches = [launch("launch-0", "gpu-1", "gpu-2"), launch("launch-1", "gpu-2", pods=["default/q"])]
-    exchange(cluster, plan([deletion(1, "launch-0"), deletion(2, "launch-0", "launch-1")], launches))
+    exchange(cluster, command([deletion(1, "launch-0"), deletion(2, "launch-0", "launch-1")], launches))
     first, second = cluster.claim("gpu-2").replaced_by
 
     comes_up(cluster, first)
@@ -111,7 +114,7 @@ def test_a_node_that_is_sound_again_stays(cluster: Cluster, crashes: bool) -> No
     sick = cluster.claim().with_condition(Condition(UNHEALTHY, TRUE, "Ready", since_s=cluster.clock.now_s()))
     cluster.change("NodeClaim", "gpu-1", status=node_claim_status(sick))
     repair = replace(deletion(1, "launch-0"), reason="Unhealthy")
-    (new,) = exchange(cluster, plan([repair], [launch("launch-0", "gpu-1")]))
+    (new,) = exchange(cluster, command([repair], [launch("launch-0", "gpu-1")]))
     cluster.at(30)
     assert ((new,), []) == (cluster.claim().replaced_by, going(cluster))
 
@@ -130,7 +133,7 @@ def test_nodes_that_wait_for_the_same_stay_all_where_one_launch_fails(cluster: C
     start(cluster, 2)
     both = ("gpu-1", "gpu-2")
     launches = [launch("launch-0", *both), launch("launch-1", *both, pods=["default/q"])]
-    made = plan([deletion(at, "launch-0", "launch-1") for at in (1, 2)], launches)
+    made = command([deletion(at, "launch-0", "launch-1") for at in (1, 2)], launches)
     first, second = exchange(cluster, made)
     comes_up(cluster, first)
     assert [] == going(cluster)
@@ -150,7 +153,7 @@ def test_nodes_that_wait_for_the_same_go_together_or_not_at_all(cluster: Cluster
     begin(cluster)
     both = ("gpu-1", "gpu-2")
     launches = [launch("launch-0", *both, pods=["default/old-1"]), launch("launch-1", *both, pods=["default/old-2"])]
-    news = exchange(cluster, plan([deletion(at, "launch-0", "launch-1") for at in (1, 2)], launches))
+    news = exchange(cluster, command([deletion(at, "launch-0", "launch-1") for at in (1, 2)], launches))
     for number, name in enumerate(news, start=8):
         held = replace(cluster.claim(name), node_name=f"node-{number}", provider_id=f"i-{number}")
         cluster.change("NodeClaim", name, status=node_claim_status(held))
@@ -173,7 +176,7 @@ def test_a_node_stays_where_the_new_one_registers_too_few_cards(cluster: Cluster
     cluster.put(pod("old-1", node="node-1"))
     begin(cluster)
     made = [launch("launch-0", "gpu-1", pods=["default/old-1"])]
-    (new,) = exchange(cluster, plan([deletion(1, "launch-0")], made))
+    (new,) = exchange(cluster, command([deletion(1, "launch-0")], made))
     text = "1 GPU was predicted, 0 registered"
     annotations = {**cluster.claim(new).annotations, REGISTERED_LESS: text}
     held = replace(cluster.claim(new), node_name="node-8", provider_id="i-8", annotations=annotations)
@@ -194,7 +197,7 @@ def test_a_launch_that_fails_takes_its_own_nodes_back(cluster: Cluster) -> None:
         launch("launch-1", "gpu-1", pods=["default/p"]),
         launch("launch-2", "gpu-2", pods=["default/q"]),
     ]
-    exchange(cluster, plan([deletion(1, "launch-0", "launch-1"), deletion(2, "launch-2")], launches))
+    exchange(cluster, command([deletion(1, "launch-0", "launch-1"), deletion(2, "launch-2")], launches))
     (lost, beside), (other,) = cluster.claim("gpu-1").replaced_by, cluster.claim("gpu-2").replaced_by
     cluster.remove("NodeClaim", lost)
 
@@ -214,7 +217,7 @@ def test_a_new_node_that_has_pods_already_stays(cluster: Cluster) -> None:
     start(cluster)
     exchange(
         cluster,
-        plan(
+        command(
             [deletion(1, "launch-0", "launch-1")],
             [launch("launch-0", "gpu-1"), launch("launch-1", "gpu-1", pods=["default/p"])],
         ),
@@ -254,7 +257,7 @@ def test_a_claim_that_is_not_in_its_place_is_not_waited_for(cluster: Cluster) ->
 def test_a_restart_goes_on(cluster: Cluster) -> None:
     """Whenever it comes."""
     start(cluster)
-    (new,) = exchange(cluster, plan([deletion(1, "launch-0")], [launch("launch-0", "gpu-1")]))
+    (new,) = exchange(cluster, command([deletion(1, "launch-0")], [launch("launch-0", "gpu-1")]))
     cluster.crash()
     comes_up(cluster, new)
     begin(cluster)
@@ -266,7 +269,7 @@ def test_a_restart_goes_on(cluster: Cluster) -> None:
 def test_a_node_that_a_person_deletes_meanwhile_goes_by_itself(cluster: Cluster) -> None:
     """The new one stays: the pods of the old come there."""
     start(cluster)
-    (new,) = exchange(cluster, plan([deletion(1, "launch-0")], [launch("launch-0", "gpu-1")]))
+    (new,) = exchange(cluster, command([deletion(1, "launch-0")], [launch("launch-0", "gpu-1")]))
     cluster.remove("NodeClaim", "gpu-1")
     cluster.at(cluster.now_s + 5)
 
