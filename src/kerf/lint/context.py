@@ -20,6 +20,7 @@ from kerf.model.constraints import CAPACITY_TYPE, REGION, ZONE, Requirements, un
 from kerf.model.evidence import ClusterPolicy
 from kerf.model.instancetypes import InstanceType
 from kerf.model.market import Market
+from kerf.model.nodeclaim import COMING_LABELS
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
@@ -30,6 +31,7 @@ from kerf.sharing.family import Family
 from kerf.sharing.gathering import Gathered
 from kerf.sharing.hami.family import Hami
 from kerf.sharing.registry import FAMILIES, judged, of_plugins, owner_of
+from kerf.sharing.shown import will_show
 
 UNPRICED = "no price of"
 """How the catalogue speaks of a type that is sold at a price it does not know."""
@@ -184,7 +186,7 @@ class LintContext:
     def _agrees(self, asked: Requirements, pool: NodePool) -> bool:
         if not asked:
             return True
-        template = pool.template_requirements().without_min_values()
+        template = pool.template_requirements().without_min_values().intersect(COMING_LABELS)
         if asked.conflict(template) is not None:
             return False
         return any(
@@ -225,8 +227,7 @@ class LintContext:
         labels, annotations = pool.labels, pool.stated_annotations
         family = owner_of(labels, annotations, self.families)
         devices = family.predict(kind.devices, labels, annotations) if kind.devices else ()
-        parts = family.kubelet_capacity(devices) if any(device.partitions for device in devices) else {}
-        return kind.allocatable.replaced(parts)
+        return will_show(kind.allocatable, family, self.families, devices)
 
 
 def _with_unpriced(market: Market) -> Market:

@@ -135,6 +135,14 @@ class Insufficient(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class ShownOtherwise(Insufficient):
+    """The worst is a name of GPUs that the target does not show: its plugin, called `title`, shows them as `shown`."""
+
+    title: Name
+    shown: Name
+
+
+@dataclass(frozen=True, slots=True)
 class ForeignFamily(Cause):
     """The pod asks for slices of another family than the one that owns the target's cards.
 

@@ -15,7 +15,7 @@ from kerf.model.constraints import (
 )
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape
 from kerf.model.nodeclaim import Condition
-from kerf.model.quantities import NOTHING, Resources, money_text
+from kerf.model.quantities import MEMORY, NOTHING, Resources, money_text, set_aside
 
 RESERVED, SPOT, ON_DEMAND = "reserved", "spot", "on-demand"
 CAPACITY_TYPE_ORDER = {RESERVED: 0, SPOT: 1, ON_DEMAND: 2}
@@ -128,8 +128,13 @@ class InstanceType:
 
     @cached_property
     def allocatable(self) -> Resources:
-        """What pods can use: capacity less overhead, never below zero."""
+        """What pods can use: capacity less overhead and, of memory, huge pages; never below zero.
+
+        As kubelet and Karpenter count it (pkg/cloudprovider/types.go, precompute).
+        """
         left = self.capacity - self.overhead
+        pages = set_aside(self.capacity)
+        left = left - {MEMORY: pages} if pages else left
         return Resources({name: max(0, amount) for name, amount in left.items()})
 
     @cached_property

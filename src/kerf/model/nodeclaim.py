@@ -40,6 +40,9 @@ TERMINATION_TIMESTAMP = "karpenter.sh/nodeclaim-termination-timestamp"
 """Annotation of a claim that is deleted: when its last pod must have gone; an instant."""
 UNREGISTERED_TAINT = Taint("karpenter.sh/unregistered", "", "NoExecute")
 REGISTERED_LABEL, INITIALIZED_LABEL = "karpenter.sh/registered", "karpenter.sh/initialized"
+COMING_LABELS = Requirements.of_labels({REGISTERED_LABEL: "true", INITIALIZED_LABEL: "true"})
+"""Labels that each node gets on its way and no claim may ask for: pods that select them run on it once it is up, and
+those of DaemonSets take of it from then on (kubernetes-sigs/karpenter#2161)."""
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 DO_NOT_REPAIR = "karpenter.sh/do-not-repair"
 """Annotation of a node or its pool: `true` where it is not replaced because it is broken."""

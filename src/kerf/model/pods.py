@@ -16,7 +16,7 @@ from kerf.model.placeholders import VIRTUAL, Placeholder
 from kerf.model.preferences import NO_WISH, Wish
 from kerf.model.quantities import NOTHING, PODS, Resources
 from kerf.model.topology import NO_AFFINITY, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
-from kerf.model.volumes import NO_MOUNTS, ClaimTemplate, Mounts
+from kerf.model.volumes import NO_MOUNTS, ZONES_OF_DRIVERS, ClaimTemplate, Mounts, zone_key
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
 READ_DOMAINS = frozenset(
@@ -176,8 +176,14 @@ class PodSpec:
 
     @cached_property
     def alternatives_new(self) -> tuple[Requirements, ...]:
-        """The same of a node to be bought, to which a local volume does not follow it."""
-        return self.alternatives if self.mounts.new == self.mounts.there else self._with(self.mounts.new)
+        """The same of a node to be bought, to which a local volume does not follow it.
+
+        A label in which a CSI driver will write the node's zone is asked for as the zone.
+        """
+        found = self.alternatives if self.mounts.new == self.mounts.there else self._with(self.mounts.new)
+        if all(ZONES_OF_DRIVERS.isdisjoint(each) for each in found):
+            return found
+        return tuple(all_of(replace(held, key=zone_key(held.key)) for held in each.values()) for each in found)
 
     @cached_property
     def own_alternatives(self) -> tuple[Requirements, ...]:

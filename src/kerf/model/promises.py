@@ -23,7 +23,7 @@ from kerf.model.nodeclaim import (
     PREDICTED_DEVICES,
     NodeClaim,
 )
-from kerf.model.quantities import NOTHING
+from kerf.model.quantities import MEMORY, NOTHING, set_aside
 
 _MOST_MIB = 2**40
 _MOST_SHOWN = 80
@@ -165,11 +165,14 @@ def planned_type(claim: NodeClaim) -> str:
 def resources(claim: NodeClaim, kind: InstanceType | None) -> Mapping[str, int]:
     """What its node will have for pods: as it was launched, before that as its type `kind` has, None for unknown.
 
-    A resource that no catalogue knows (a NodeOverlay's) is promised as far as the claim was bought for it.
+    A resource that no catalogue knows (a NodeOverlay's) is promised as far as the claim was bought for it; huge pages
+    among these take of its memory.
     """
     sold = kind.sold_as(offering_of(claim.annotations)) if kind is not None else None
     expected = claim.allocatable or (sold.allocatable if sold is not None else NOTHING)
-    return {**claim.requests, **expected}
+    beside = {name: amount for name, amount in claim.requests.items() if name not in expected}
+    memory = {MEMORY: max(0, expected[MEMORY] - set_aside(beside))} if MEMORY in expected else {}
+    return {**claim.requests, **expected, **memory}
 
 
 def _pods(text: str) -> dict[str, tuple[int, ...]] | None:

@@ -28,6 +28,9 @@ COST_PER_HOUR = "kerf.dev/cost-per-hour"
 RESERVED_PREFIX = "kerf.dev/reservation/"
 """Begins the pseudo-resource of a reservation: every node that is bought by it counts one."""
 
+HUGEPAGES_PREFIX = "hugepages-"
+"""Begins the resources of pages that are set aside: what is theirs is no memory for pods any more."""
+
 MIB = 1024 * 1024
 
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
@@ -102,7 +105,7 @@ def quantity_text(resource: str, amount: int) -> str:
         return money_text(amount)
     if resource == CPU:
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
-    if resource in (MEMORY, EPHEMERAL_STORAGE, STORAGE) or resource.startswith("hugepages-"):
+    if resource in (MEMORY, EPHEMERAL_STORAGE, STORAGE) or resource.startswith(HUGEPAGES_PREFIX):
         for suffix in ("Gi", "Mi", "Ki"):
             if amount and amount % _BINARY[suffix] == 0:
                 return f"{amount // _BINARY[suffix]}{suffix}"
@@ -230,6 +233,11 @@ class Resources(Mapping[str, int]):
 def _plain(amounts: Mapping[str, int]) -> Mapping[str, int]:
     """The dict behind Resources: the `get` of a Mapping goes by way of an exception."""
     return amounts._amounts if isinstance(amounts, Resources) else amounts
+
+
+def set_aside(amounts: Mapping[str, int]) -> int:
+    """The bytes of memory that huge pages take, of all sizes together."""
+    return sum([amount for name, amount in amounts.items() if name.startswith(HUGEPAGES_PREFIX)])
 
 
 NOTHING = Resources()

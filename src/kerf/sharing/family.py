@@ -100,6 +100,11 @@ class Family(Protocol):
         """The resource by which kubelet counts its cards or slots, e.g. `nvidia.com/gpu`."""
         ...
 
+    @property
+    def claimed(self) -> frozenset[str]:
+        """Resources that only this family gives: a pod that asks for one has a place on its nodes alone, or nowhere."""
+        ...
+
     def configured(self, config_maps: Sequence[ConfigMap]) -> "Family":
         """The family as the cluster's own configuration says; itself when the cluster says nothing.
 

@@ -23,6 +23,7 @@ from kerf.sharing.hami.fit import (
 from kerf.sharing.hami.refusals import (
     CountOverflows,
     ForeignScheduler,
+    NoGpuAsked,
     RequestDropped,
     WebhookRefuses,
     WeightsUnreadable,
@@ -201,6 +202,11 @@ SENTENCES: list[tuple[Cause, str]] = [
         "asks for GPUs of HAMi, but its schedulerName is volcano, and HAMi's webhook leaves such a pod alone",
     ),
     (
+        NoGpuAsked(GPUMEM, GPU, Name("")),
+        "no container asks for nvidia.com/gpu: HAMi's webhook leaves the pod to default-scheduler, and HAMi gives it "
+        "no nvidia.com/gpumem",
+    ),
+    (
         UnknownConfig(PLUGIN, Name("half"), (Name("fifth"), Name("quarter"))),
         "label nvidia.com/device-plugin.config: expected a configuration of NVIDIA's device plugin (fifth, quarter), "
         "got half",
@@ -285,6 +291,10 @@ HINTS: list[tuple[Cause, str]] = [
     (RequestDropped(Name("main"), GPUMEM, -1, 1, None), ""),
     (CountOverflows(Name("main"), GPU, 2**31), "ask for as many nvidia.com/gpu as one node has"),
     (ForeignScheduler(Name("volcano")), "set schedulerName: hami-scheduler, or leave it out"),
+    (
+        NoGpuAsked(GPUMEM, GPU, Name("")),
+        "ask for nvidia.com/gpu in the limits of the container that uses the GPU",
+    ),
     (
         ForeignScheduler(Name("default-scheduler")),
         "create the pod again while HAMi's webhook runs, without hami.io/webhook=ignore, or set schedulerName: "

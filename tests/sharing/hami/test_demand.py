@@ -27,6 +27,7 @@ from kerf.sharing.hami.options import HamiOptions
 from kerf.sharing.hami.refusals import (
     CountOverflows,
     ForeignScheduler,
+    NoGpuAsked,
     RequestDropped,
     WebhookRefuses,
     WeightsUnreadable,
@@ -63,7 +64,6 @@ DEFAULTS = [
     (pod(gpus=1, mib=0), SliceRequest(1)),
     (pod(gpus=1, mib=800, percent=30), SliceRequest(1, 800, 30)),
     (pod(gpus=0), None),
-    (pod(priority=1), None),
     (pod(), None),
 ]
 
@@ -80,6 +80,27 @@ def test_the_clusters_defaults_fill_in_what_the_pod_leaves_out() -> None:
 
     assert [SliceRequest(2, 2000, cores=7)] == requested(pod(cores=7), config)
     assert [SliceRequest(1, 900, cores=20)] == requested(pod(gpus=1, mib=900), config)
+
+
+PRIORITY, MEMORY = Name("nvidia.com/priority"), Name("nvidia.com/gpumem")
+
+
+@pytest.mark.parametrize(
+    ("asking", "config", "resource"),
+    [
+        (pod(priority=1), HamiConfig(), PRIORITY),
+        (pod(mib=1000), HamiConfig(default_gpus=0), MEMORY),
+        (pod(mib=1000, uid="u-1"), HamiConfig(), MEMORY),
+    ],
+    ids=["priority alone", "no GPU by default", "not admitted by the webhook"],
+)
+def test_a_pod_without_a_gpu_that_hami_leaves_alone_is_refused(asking: Pod, config: HamiConfig, resource: Name) -> None:
+    """kube-scheduler then counts what it asks of HAMi's resources, and no node shows them."""
+    refused = Hami(config).demand(asking)
+
+    assert isinstance(refused, Refused)
+    assert NoGpuAsked(resource, Name("nvidia.com/gpu"), Name("default-scheduler")) == refused.cause
+    assert Stage.SCHEDULER == refused.stage
 
 
 def test_an_admitted_pod_is_taken_as_it_is() -> None:

@@ -20,7 +20,6 @@ from kerf.model.instancetypes import Offering
 from kerf.model.nodeclaim import REPLACED_BY, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Launch
-from kerf.model.quantities import Resources
 
 
 def lacking(
@@ -112,7 +111,6 @@ def _cheapest(offered_types: Iterable[OfferedType], ledger: Ledger) -> tuple[Off
 def _launch(name: str, offered: OfferedType, offering: Offering, cause: Cause) -> Launch:
     required = offered.pool.template_requirements().intersect(within_cap(offered, offering))
     asked = required.without_min_values().intersect(bought_as(offering, (offered.kind.name,)))
-    daemons = offered.kind.allocatable - offered.room.free
     return Launch(
         name=name,
         node_pool=offered.pool.name,
@@ -121,7 +119,7 @@ def _launch(name: str, offered: OfferedType, offering: Offering, cause: Cause) -
         pods=(),
         # One type is named, and the API refuses a claim that asks for more values than it names.
         requirements=asked,
-        requests=Resources({resource: amount for resource, amount in daemons.items() if amount > 0}),
+        requests=offered.daemon_requests,
         devices=offered.kind.devices,
         charge=charge(offered, offering, within_cap(offered, offering)),
         is_estimate=offering.is_estimate,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
 
-from kerf.engine.buy.alternatives import Others, positive
+from kerf.engine.buy.alternatives import Others
 from kerf.engine.buy.filling import Filler, Load, Purchase, named
 from kerf.engine.buy.flexibility import asks, lacking
 from kerf.engine.buy.following import Bought, Coming, Turns, followed
@@ -169,7 +169,7 @@ def _stated(load: Load, alternatives: tuple[str, ...], supply: Supply) -> _State
         load,
         _least(requirements, short) if asks(offered) else requirements.without_min_values(),
         bool(short),
-        positive(offered.kind.allocatable - offered.room.free),
+        offered.daemon_requests,
         tuple(taint for taint in offered.target.taints if taint not in offered.pool.taints),
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kerf.engine.buy.filling import Filler, Load, named
-from kerf.engine.place.devices import asks_devices, with_parts
+from kerf.engine.place.devices import asks_devices
 from kerf.engine.place.noderooms import NodeRoom
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room, Target
@@ -28,6 +28,7 @@ from kerf.model.quantities import Resources
 from kerf.sharing.family import Family
 from kerf.sharing.nvidia.choice import label_choices
 from kerf.sharing.registry import double_booked, owner_of
+from kerf.sharing.shown import will_show
 
 _NONE: Mapping[str, Room] = {}
 
@@ -144,7 +145,7 @@ def _changes(spot: NodeRoom, room: Room, world: World) -> Iterator[_Option]:
     if parts is None:
         return
     (pool, kind), families = parts, world.supply.families
-    before = with_parts(Resources(), spot.target.family, room.devices)
+    before = spot.target.family.kubelet_capacity(room.devices)
     free, held = room.free.without(before), spot.cluster_node.labels
     for labels in _other_labels(pool, held, kind.devices):
         changed = {**held, **labels}
@@ -152,7 +153,7 @@ def _changes(spot: NodeRoom, room: Room, world: World) -> Iterator[_Option]:
         devices = family.predict(kind.devices, changed, pool.stated_annotations)
         if not devices or double_booked(changed, pool.stated_annotations, families):
             continue
-        changed_room = replace(room, free=with_parts(free, family, devices), devices=devices)
+        changed_room = replace(room, free=will_show(free, family, families, devices), devices=devices)
         yield _Option(spot, labels, _offered(_target(spot, changed, family), pool, kind, changed_room))
 
 

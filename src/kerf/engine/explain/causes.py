@@ -120,6 +120,11 @@ def _(cause: causes.Insufficient) -> str:
 
 
 @words.register
+def _(cause: causes.ShownOtherwise) -> str:
+    return f"Insufficient {cause.worst.resource}, which {cause.title} shows as {cause.shown} here"
+
+
+@words.register
 def _(cause: causes.ForeignFamily) -> str:
     selector = f'label {cause.selector[0]}: "{cause.selector[1]}"' if cause.selector else "its own label"
     return (

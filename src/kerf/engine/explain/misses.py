@@ -22,6 +22,7 @@ from kerf.model import causes
 from kerf.model.causes import Cause, Lack, Name, TargetKind, TargetName
 from kerf.model.constraints import INSTANCE_TYPE, untolerated
 from kerf.model.market import Market
+from kerf.model.nodeclaim import COMING_LABELS
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Misfit, Stage
 from kerf.model.quantities import NODES, Resources
@@ -118,7 +119,7 @@ def _kept_out(pool: NodePool, shape: Shape, where: TargetName) -> Misfit | None:
     taint = untolerated(tuple(pool.taints), shape.spec.tolerations)
     if taint is not None:
         return Misfit(where, Stage.TAINTS, causes.UntoleratedTaint(taint), shortfall=1)
-    held = pool.template_requirements()
+    held = pool.template_requirements().intersect(COMING_LABELS)
     clashes = [alternative.conflict(held) for alternative in shape.spec.alternatives_new]
     if clashes[0] is None or not all(clashes):
         return None

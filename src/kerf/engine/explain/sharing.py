@@ -19,6 +19,7 @@ from kerf.sharing.hami.mig import HAMI_MODE
 from kerf.sharing.hami.refusals import (
     CountOverflows,
     ForeignScheduler,
+    NoGpuAsked,
     RequestDropped,
     WebhookRefuses,
     WeightsUnreadable,
@@ -234,6 +235,20 @@ def _(cause: ForeignScheduler) -> str:
     if not _is_default(cause.scheduler):
         return f"{named}, or leave it out"
     return f"create the pod again while HAMi's webhook runs, without {'='.join(IGNORE_LABEL)}, or {named}"
+
+
+@reason.register
+def _(cause: NoGpuAsked) -> str:
+    scheduler = DEFAULT_SCHEDULER if _is_default(cause.scheduler) else cause.scheduler
+    return (
+        f"no container asks for {cause.count}: HAMi's webhook leaves the pod to {scheduler}, and HAMi gives it no "
+        f"{cause.resource}"
+    )
+
+
+@hint.register
+def _(cause: NoGpuAsked) -> str:
+    return f"ask for {cause.count} in the limits of the container that uses the GPU"
 
 
 def _is_default(scheduler: Name) -> bool:

@@ -7,6 +7,7 @@ from difflib import SequenceMatcher
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import LabelMismatch
 from kerf.model.constraints import Requirement
+from kerf.model.nodeclaim import COMING_LABELS
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Misfit
 
@@ -31,7 +32,9 @@ def nearest_values(asked: Requirement, offered_types: Iterable[OfferedType]) -> 
 def with_all_values(misfit: Misfit, pool: NodePool, offered_types: Iterable[OfferedType]) -> Misfit:
     """The misfit with what all types of the pool have, not one alone, where the label is theirs and not the pool's."""
     cause = misfit.cause
-    if not isinstance(cause, LabelMismatch) or cause.held is None or cause.asked.key in pool.template_requirements():
+    if not isinstance(cause, LabelMismatch) or cause.held is None:
+        return misfit
+    if cause.asked.key in pool.template_requirements() or cause.asked.key in COMING_LABELS:
         return misfit
     values = nearest_values(cause.asked, offered_types)
     if not values:

@@ -1,6 +1,6 @@
 """Asks a pod's sharing family which devices it gets, and what the real scheduler will pick. Knows no family by name."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from kerf.engine.place.shapes import Shape
@@ -8,11 +8,11 @@ from kerf.engine.place.target import Target
 from kerf.model.causes import Cause, ForeignFamily, Name
 from kerf.model.gpu import DeviceState, Slice
 from kerf.model.plan import Misfit, Stage
-from kerf.model.pods import PodDemand
+from kerf.model.pods import Pod, PodDemand
 from kerf.model.quantities import NOTHING, Resources
 from kerf.model.snapshot import ResourceQuota
 from kerf.sharing import registry
-from kerf.sharing.family import Family, NoFit, Refused
+from kerf.sharing.family import Family, NoFit, Occupant, Refused
 
 _NO_QUANTITY = 1 << 40
 """Shortfall of a refusal that no quantity would fix: farther than any that lacks some MiB."""
@@ -125,9 +125,24 @@ def speaks_for_equal_cards(target: Target, shape: Shape, misfit: Misfit) -> bool
     return misfit.shortfall <= _NO_QUANTITY or not _is_by_cards(target, shape, shape.counted(target.uncounted))
 
 
-def with_parts(free: Resources, family: Family, devices: Sequence[DeviceState]) -> Resources:
-    """What kubelet will show, with the parts of cards that are cut beforehand: no cloud knows of those."""
-    return free.replaced(family.kubelet_capacity(devices)) if any(d.partitions for d in devices) else free
+def with_daemons(target: Target, devices: tuple[DeviceState, ...], daemons: Iterable[Pod]) -> tuple[DeviceState, ...]:
+    """The cards of a new node, less what the pods of DaemonSets take of them: they come before any other pod.
+
+    What a card takes of them it takes as of any pod. A pod that asks for more than is there waits on its node for ever,
+    and gets what others give back: it counts as all that the family's books let it hold.
+    """
+    for pod in daemons:
+        demand = registry.demand_of(pod, target.family)
+        rightful = rightful_family(Shape((pod,)), target.families)
+        is_foreign = rightful is not None and rightful.name != target.family.name
+        if isinstance(demand, Refused) or demand.is_empty or is_foreign or not devices:
+            continue
+        result = target.family.fit(devices, demand, pod, target.node, ())
+        if isinstance(result, NoFit):
+            devices = target.family.occupied(devices, (Occupant(pod, demand),))
+        else:
+            devices = result.devices
+    return devices
 
 
 def only(devices: tuple[DeviceState, ...], indexes: frozenset[int]) -> tuple[DeviceState, ...]:

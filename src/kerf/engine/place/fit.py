@@ -14,6 +14,7 @@ from kerf.model.causes import (
     Lack,
     Name,
     ResourceShortage,
+    ShownOtherwise,
     TargetKind,
     TargetName,
     UntoleratedTaint,
@@ -31,14 +32,18 @@ from kerf.model.constraints import (
     untolerated,
 )
 from kerf.model.gpu import Slice
+from kerf.model.nodeclaim import COMING_LABELS
 from kerf.model.plan import Misfit, Stage
 from kerf.model.pods import PodSpec, port_in_conflict
 from kerf.model.quantities import NOTHING
 from kerf.model.volumecauses import NoVolumeHere, TooManyVolumes, VolumeElsewhere, VolumesAgainstPod
 from kerf.model.volumes import NO_MOUNTS
+from kerf.sharing.shown import of_cards
 
 _NAMES = (HOSTNAME, NODE_NAME)
 """Keys by which pods ask for a node by its name."""
+_NOT_ASKED = (*_NAMES, *COMING_LABELS)
+"""Keys that claims never ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,9 @@ def narrowed(target: Target, room: Room, shape: Shape) -> Requirements | Misfit:
             agreed = room.requirements
             if target.is_open:
                 # A node to be has a name of its own: which names it must not have is no requirement of a claim.
-                asked = alternative.without(_NAMES) if any(name in alternative for name in _NAMES) else alternative
+                # Nor is a label that every node gets once it is up.
+                is_plain = not any(key in alternative for key in _NOT_ASKED)
+                asked = alternative if is_plain else alternative.without(_NOT_ASKED)
                 asked = asked.decided(target.requirements)
                 agreed = agreed.intersect(asked) if asked else agreed
             if _is_sold(target, agreed):
@@ -207,7 +214,11 @@ def _insufficient(target: Target, room: Room, shape: Shape, lacking: Mapping[str
         for name in sorted(lacking)
     )
     shares = [each.lacking * 1000 // max(1, each.needed) for each in shortages]
-    cause = Insufficient(shortages[shares.index(max(shares))], shortages)
+    worst, family = shortages[shares.index(max(shares))], target.family
+    cause = Insufficient(worst, shortages)
+    is_shown = target.node is not None and target.node.allocatable.get(worst.resource, 0) > 0
+    if not is_shown and worst.resource in of_cards(target.families):
+        cause = ShownOtherwise(worst, shortages, Name(family.title), Name(family.counted))
     missing = tuple(Lack(each.lacking, each.resource) for each in shortages)
     return Misfit(target.name, Stage.RESOURCES, cause, missing, sum(shares))
 

@@ -118,9 +118,11 @@ def _admission(target: Target, room: Room) -> Hashable:
 
 
 def _resources(target: Target, room: Room) -> Hashable:
+    # Which resources count at all depends on whose the cards are.
+    family = target.family.name
     if not target.volume_limits:
-        return (room.free, room.ports)
-    return (room.free, room.ports, room.attached, frozenset(target.volume_limits.items()))
+        return (family, room.free, room.ports)
+    return (family, room.free, room.ports, room.attached, frozenset(target.volume_limits.items()))
 
 
 def _cards(target: Target, room: Room) -> Hashable:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from kerf.engine.place.devices import only, reopened, with_parts
+from kerf.engine.place.devices import only, reopened, with_daemons
 from kerf.engine.place.domains import Domains, Lasting, Site, coming_site, settled_site
 from kerf.engine.place.fit import Placed, admits, fit
 from kerf.engine.place.podclasses import Findings, Residents
@@ -17,7 +17,7 @@ from kerf.model.causes import Name, NoneRegistered, TargetKind, TargetName
 from kerf.model.constraints import Requirements, Taint
 from kerf.model.gpu import DeviceState
 from kerf.model.market import Market
-from kerf.model.nodeclaim import DISRUPTED_TAINT, NodeClaim
+from kerf.model.nodeclaim import COMING_LABELS, DISRUPTED_TAINT, NodeClaim
 from kerf.model.nodes import CORDONED_BY_KERF, DRIFTED_TAINT, OPENING_TAINTS, is_ephemeral
 from kerf.model.plan import Misfit
 from kerf.model.pods import HostPort, Pod, PodSpec
@@ -25,6 +25,7 @@ from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot, DaemonSet
 from kerf.sharing.family import Family
 from kerf.sharing.registry import families_of, family_named, owner_of
+from kerf.sharing.shown import will_show
 
 _Basis = tuple[tuple[Family, ...], Market | None, tuple[DaemonSet, ...]]
 """What a room follows from beside its node: the families, and of a node that starts the market and the DaemonSets."""
@@ -147,6 +148,8 @@ def room_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, famili
         requirements = held.label_requirements
     else:
         requirements = promised(claim, market) if held is None else Requirements.of_labels(node.labels)
+    if not node.is_initialized:
+        requirements = requirements.intersect(COMING_LABELS)
     devices = node.devices or _promised_devices(node, family, market)
     nothing = None if devices else NoneRegistered(Name(node.name))
     target = Target(
@@ -161,7 +164,7 @@ def room_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, famili
         quotas=snapshot.quotas,
         no_devices=nothing,
     )
-    left, uncounted = dict(with_parts(_allocatable(node, market), family, devices)), target.uncounted
+    left, uncounted = dict(_shown(node, market, target, devices)), target.uncounted
     ports: list[HostPort] = []
     for pod in node.pods:
         if not pod.is_ended:
@@ -171,8 +174,9 @@ def room_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, famili
             ports.extend(pod.spec.host_ports)
     free = Resources(left)
     if not node.is_initialized:
-        for daemon in _missing_daemons(node, target, snapshot.daemon_sets_as_running):
-            free = free - daemon.pod.spec.requests.without(target.uncounted)
+        missing = [each.pod for each in _missing_daemons(node, target, snapshot.daemon_sets_as_running)]
+        free = free - Resources.total((pod.spec.requests.without(uncounted), 1) for pod in missing)
+        devices = with_daemons(target, devices, missing)
     return NodeRoom(node, target, Room(free, devices, tuple(ports)))
 
 
@@ -290,15 +294,16 @@ def _lasting_taints(node: ClusterNode) -> tuple[Taint, ...]:
     return tuple(taint for taint in taints if not is_ephemeral(taint) and taint not in startup)
 
 
-def _allocatable(node: ClusterNode, market: Market) -> Resources:
+def _shown(node: ClusterNode, market: Market, target: Target, devices: Sequence[DeviceState]) -> Resources:
     """What kubelet shows; where a starting node still shows nothing, what its claim promises."""
     shown = node.node.allocatable if node.node is not None else Resources()
     claim = node.claim
     if node.is_initialized or claim is None:
-        return shown
-    promised_to_pods = promises.resources(claim, market.find(promises.planned_type(claim), claim.node_class))
-    names = sorted({*shown, *promised_to_pods})
-    return Resources({name: shown.get(name) or promised_to_pods.get(name, 0) for name in names})
+        return shown.replaced(target.family.kubelet_capacity(devices)) if any(d.partitions for d in devices) else shown
+    launched = promises.resources(claim, market.find(promises.planned_type(claim), claim.node_class))
+    expected = will_show(Resources(launched), target.family, target.families, devices)
+    names = sorted({*shown, *expected})
+    return Resources({name: shown.get(name) or expected.get(name, 0) for name in names})
 
 
 def _missing_daemons(node: ClusterNode, target: Target, daemons: Iterable[DaemonSet]) -> list[DaemonSet]:

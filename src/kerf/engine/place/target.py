@@ -10,13 +10,14 @@ from functools import cached_property
 
 from kerf.model.causes import Cause, TargetName
 from kerf.model.constraints import ANYTHING, Requirements, Taint
-from kerf.model.gpu import NVIDIA_GPU, DeviceState
+from kerf.model.gpu import DeviceState
 from kerf.model.nodes import Node
 from kerf.model.pods import HostPort
 from kerf.model.quantities import CPU, MEMORY, PODS, Resources
 from kerf.model.snapshot import ResourceQuota
 from kerf.model.volumes import NOTHING_ATTACHED, Attached
 from kerf.sharing.family import Family
+from kerf.sharing.shown import decided_by_cards
 
 MOST = 2**62
 """More than any amount of cpu or memory counts as so much: arrays hold 64 bits."""
@@ -53,9 +54,8 @@ class Target:
 
     @cached_property
     def uncounted(self) -> frozenset[str]:
-        """Resources that no sum over the node decides: slices of any family, and cards."""
-        counts = (family.counted for family in self.families)
-        return frozenset({NVIDIA_GPU, *counts}).union(*(family.resources for family in self.families))
+        """Resources that no sum over the node decides: its cards do, or turn the pod away."""
+        return decided_by_cards(self.family, self.families)
 
 
 def measured(amounts: Mapping[str, int]) -> tuple[int, int]:

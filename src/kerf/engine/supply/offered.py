@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from weakref import WeakValueDictionary
 
-from kerf.engine.place.devices import with_parts
+from kerf.engine.place.devices import with_daemons
 from kerf.engine.place.fit import admits
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room, Target
@@ -47,14 +47,16 @@ from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState
 from kerf.model.instancetypes import InstanceType, NodeOverlay, Offering, OfferingKey
 from kerf.model.large import Large
 from kerf.model.market import Market
+from kerf.model.nodeclaim import COMING_LABELS
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import HostPort
-from kerf.model.quantities import COST_PER_HOUR, NODES, RESERVED_PREFIX, Resources
+from kerf.model.quantities import COST_PER_HOUR, NODES, NOTHING, RESERVED_PREFIX, Resources
 from kerf.model.snapshot import ClusterSnapshot, DaemonSet, NodeClass, ResourceQuota
 from kerf.sharing.announced import replicas_announced
 from kerf.sharing.family import Family
 from kerf.sharing.nvidia.choice import CONFIGURATION_LABELS, as_chosen, label_choices
 from kerf.sharing.registry import double_booked, families_of, owner_of
+from kerf.sharing.shown import will_show
 
 _KEPT = 16
 """Answers of `supply` that one market keeps."""
@@ -69,7 +71,7 @@ class OfferedType:
     cap of the pool leaves out, cheapest first. `room` is an empty node of it, daemons taken off. `capacity` is what a
     launch charges against the pool's limits, at the price of its cheapest offering. What a reservation sells of a type
     is an offered type of its own, and so are offerings of another capacity: with `has_own_capacity` machines of the
-    type have another one elsewhere. `daemon_sets` run a pod on it.
+    type have another one elsewhere. `daemon_sets` run a pod on it, and `shown` is what it shows before they do.
     """
 
     target: Target
@@ -84,6 +86,7 @@ class OfferedType:
     over_price_cap: tuple[Offering, ...] = ()
     daemon_sets: tuple[DaemonSet, ...] = ()
     has_own_capacity: bool = False
+    shown: Resources = NOTHING
 
     @property
     def order(self) -> tuple[int, str, str]:
@@ -99,6 +102,13 @@ class OfferedType:
     def reservation(self) -> str:
         """The id of the reservation that all its offerings are of; empty for none."""
         return self.offerings[0].reservation if self.offerings else ""
+
+    @cached_property
+    def daemon_requests(self) -> Resources:
+        """What pods of DaemonSets ask of such a node, of what it shows: what it never shows no claim may wait for."""
+        asked = Resources.total((each.pod.spec.requests, 1) for each in self.daemon_sets)
+        held = ((name, min(amount, self.shown.get(name, 0))) for name, amount in asked.items())
+        return Resources((name, amount) for name, amount in held if amount > 0)
 
     @cached_property
     def layout(self) -> tuple[object, ...]:
@@ -382,7 +392,7 @@ def _variants(pool: NodePool, families: Sequence[Family], *, has_mig: bool) -> t
             added = {**choice, **assumed}
             mine = replace(pool, labels={**labels, **assumed}, chosen_labels=added) if added else pool
             family = owner_of(mine.labels, mine.stated_annotations, families)
-            found.append(_Variant(mine, family, mine.template_requirements()))
+            found.append(_Variant(mine, family, mine.template_requirements().intersect(COMING_LABELS)))
     return tuple(found)
 
 
@@ -407,7 +417,7 @@ def _as_announced(
         labels, chosen = {**pool.labels, **added}, {**pool.chosen_labels, **added}
         mine = replace(pool, labels=labels, chosen_labels=chosen)
         family = owner_of(labels, mine.stated_annotations, families)
-        found.append(_Variant(mine, family, mine.template_requirements()))
+        found.append(_Variant(mine, family, mine.template_requirements().intersect(COMING_LABELS)))
         notes.append(OverlayShares(Name(overlay), Name(kind.name), amount, cards, amount // cards))
     return tuple(found), tuple(notes[:1])
 
@@ -456,13 +466,14 @@ def _offer(variant: _Variant, kind: InstanceType, supply: Supply, *, has_own_cap
         sold=tuple((o.zone, o.capacity_type, o.zone_id) for o in sold.available),
     )
     daemon_sets = tuple(each for each in terms.daemon_sets if admits(target, Shape((each.pod,))))
+    shown = will_show(kind.allocatable, family, families, devices)
     return OfferedType(
         target,
         pool,
         # What a type has worked out about itself is lost in a copy.
         replace(kind, devices=shapes) if shapes != kind.devices else kind,
         sold.available,
-        _empty_room(target, with_parts(kind.allocatable, family, devices), devices, daemon_sets),
+        _empty_room(target, shown, devices, daemon_sets),
         kind.capacity + {NODES: 1} + _cost(pool, sold.available),
         sold.refused,
         sold.retry_at_s,
@@ -470,6 +481,7 @@ def _offer(variant: _Variant, kind: InstanceType, supply: Supply, *, has_own_cap
         sold.over_price_cap,
         daemon_sets,
         has_own_capacity,
+        shown,
     )
 
 
@@ -593,4 +605,4 @@ def _empty_room(
     for daemon in daemon_sets:
         free = free - daemon.pod.spec.requests.without(target.uncounted)
         ports.extend(daemon.pod.spec.host_ports)
-    return Room(free, devices, tuple(ports))
+    return Room(free, with_daemons(target, devices, (daemon.pod for daemon in daemon_sets)), tuple(ports))

@@ -41,6 +41,7 @@ from kerf.sharing.hami.refusals import (
     WeightsUnreadable,
     dropped_request,
     foreign_scheduler,
+    no_gpu_asked,
     overflowing_count,
 )
 from kerf.sharing.hami.shortage import unfit
@@ -99,6 +100,11 @@ class Hami:
         """As the ConfigMap names it."""
         return self.config.count
 
+    @cached_property
+    def claimed(self) -> frozenset[str]:
+        """Its own resources, and the number of GPUs where it has a name of its own."""
+        return self.resources | ({self.config.count} - {NVIDIA_GPU})
+
     def configured(self, config_maps: Sequence[ConfigMap]) -> "Hami":
         """With the settings of HAMi's ConfigMap. Raises DecodeError when it cannot be read."""
         config = find_config(config_maps)
@@ -142,8 +148,7 @@ class Hami:
 
     def claims(self, pod: Pod) -> bool:
         """Whether it asks for GPU memory, cores or priority by HAMi's names, or for cards by a name of its own."""
-        renamed = {self.config.count} - {NVIDIA_GPU}
-        return _asks_any(pod, self.resources | renamed)
+        return _asks_any(pod, self.claimed)
 
     def demand(self, pod: Pod) -> PodDemand | Refused:
         """What HAMi's scheduler will read from the pod; its webhook is emulated for a pod without uid.
@@ -163,6 +168,9 @@ class Hami:
             return dropped_request(dropped, self.config, is_init=dropped in admitted.init)
         containers = requests_of(admitted.init, admitted.apps, self.config)
         if all(container.request is None for container in containers):
+            asked_in_vain = self._asked_in_vain(pod)
+            if admitted.scheduler_name != HAMI_SCHEDULER and asked_in_vain:
+                return no_gpu_asked(asked_in_vain, admitted.scheduler_name, self.config)
             return PodDemand(self.name, containers)
         if admitted.scheduler_name != HAMI_SCHEDULER:
             return foreign_scheduler(admitted.scheduler_name)
@@ -171,6 +179,11 @@ class Hami:
         except WeightsError as error:
             return Refused(Stage.INVALID, WeightsUnreadable(Quoted(str(error))))
         return PodDemand(self.name, containers, options)
+
+    def _asked_in_vain(self, pod: Pod) -> str:
+        """The first resource of HAMi's, by name, of which the pod asks some; empty for none."""
+        names = self.resources | {self.config.count}
+        return min((name for name, amount in pod.spec.requests.items() if name in names and amount > 0), default="")
 
     def _admitted(self, pod: Pod) -> Admitted | Refused:
         """The pod as its admission leaves it, or has left it."""
@@ -365,6 +378,8 @@ def _options(demand: PodDemand) -> HamiOptions:
 
 def _asks_any(pod: Pod, names: frozenset[str]) -> bool:
     containers = (*pod.spec.init_containers, *pod.spec.containers)
+    if pod.spec.overhead and any(name in names for name in pod.spec.overhead):
+        return True
     return any(name in names for c in containers for name in (*c.limits, *c.requests))
 
 

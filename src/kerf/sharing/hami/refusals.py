@@ -63,6 +63,23 @@ class ForeignScheduler(Cause):
     scheduler: Name
 
 
+@dataclass(frozen=True, slots=True)
+class NoGpuAsked(Cause):
+    """No container of the pod asks for `count`, so HAMi's webhook leaves it to another scheduler.
+
+    That one counts `resource`, of which HAMi alone gives, and only to pods of its own.
+    """
+
+    resource: Name
+    count: Name
+    scheduler: Name
+
+
+def no_gpu_asked(resource: str, scheduler: str, config: HamiConfig) -> Refused:
+    """The refusal of a pod that asks for parts of a GPU without one, where HAMi adds none."""
+    return Refused(Stage.SCHEDULER, NoGpuAsked(Name(resource), Name(config.count), Name(scheduler)))
+
+
 def dropped_request(container: Container, config: HamiConfig, *, is_init: bool) -> Refused:
     """The refusal of a container's GPU memory; the change takes the number as bytes, as `4Gi` means everywhere else."""
     name, amount = config.memory, asked(container, config)[config.memory]

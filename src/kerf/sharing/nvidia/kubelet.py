@@ -15,6 +15,8 @@ from kerf.sharing.family import Occupant
 
 MEMORY_LABELS = ("nvidia.com/gpu.memory", "karpenter.k8s.aws/instance-gpu-memory")
 """Node labels that state the MiB of each card: NVIDIA's feature discovery, else Karpenter's AWS provider."""
+_OVERHEAD = "overhead"
+"""What holds the cards of a pod's overhead, among its containers."""
 PRODUCT_LABELS = ("nvidia.com/gpu.product", "karpenter.k8s.aws/instance-gpu-name")
 
 
@@ -32,6 +34,11 @@ class KubeletCounted:
     def counted(self) -> str:
         """NVIDIA's own name."""
         return NVIDIA_GPU
+
+    @property
+    def claimed(self) -> frozenset[str]:
+        """None: what kubelet shows, any node may show."""
+        return frozenset()
 
     def assumptions(self, labels: Mapping[str, str]) -> tuple[Mapping[str, str], ...]:
         """Nothing is."""
@@ -87,18 +94,20 @@ class KubeletCounted:
 def demanded(pod: Pod, family: str, names: Iterable[str], cores: int = 0) -> PodDemand:
     """What each container asks of these resources, one entry a name; of a container that asks none, one without.
 
-    `cores` is what each of them stands for: 100 for whole cards, 0 where that is the configuration's business.
+    `cores` is what each of them stands for: 100 for whole cards, 0 where that is the configuration's business. What the
+    pod's overhead has of them counts beside its containers: kubelet gives it to none, and no other pod gets it.
     """
     ordered, spec = sorted(names), pod.spec
-    return PodDemand(
-        family,
-        tuple(
-            ContainerDemand(container.name, request, is_init, is_init and container.is_sidecar)
-            for is_init, containers in ((True, spec.init_containers), (False, spec.containers))
-            for container in containers
-            for request in _requests(container, ordered, cores)
-        ),
+    containers = tuple(
+        ContainerDemand(container.name, request, is_init, is_init and container.is_sidecar)
+        for is_init, containers in ((True, spec.init_containers), (False, spec.containers))
+        for container in containers
+        for request in _requests(container, ordered, cores)
     )
+    if any(spec.overhead.get(name, 0) > 0 for name in ordered):
+        beside = _requests(Container(_OVERHEAD, spec.overhead), ordered, cores)
+        containers += tuple(ContainerDemand(_OVERHEAD, request) for request in beside)
+    return PodDemand(family, containers)
 
 
 def _requests(container: Container, names: Sequence[str], cores: int) -> list[SliceRequest | None]:

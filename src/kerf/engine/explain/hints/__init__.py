@@ -8,7 +8,13 @@ from kerf.engine.explain import sharing as words
 from kerf.engine.explain.hints.labels import agree, tolerate
 from kerf.engine.explain.hints.limits import raise_limit
 from kerf.engine.explain.hints.requirements import clashes, give_way, lower_min_values
-from kerf.engine.explain.hints.sharing import as_the_reason_says, ask_otherwise, configure_sharing, select_family
+from kerf.engine.explain.hints.sharing import (
+    as_the_reason_says,
+    ask_as_shown,
+    ask_otherwise,
+    configure_sharing,
+    select_family,
+)
 from kerf.engine.explain.hints.situation import Advice, Situation
 from kerf.engine.explain.hints.types import allow_larger_type, raise_cap, spell_right
 from kerf.engine.explain.hints.volumes import allow_place, follow_volumes
@@ -144,6 +150,7 @@ def _advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
         return Advice()
     return (
         ask_otherwise(misfit)
+        or ask_as_shown(misfit, shape, situation)
         or configure_sharing(pool, shape, situation)
         or as_the_reason_says(pool, misfit)
         or allow_larger_type(pool, shape, situation)

@@ -22,6 +22,7 @@ from kerf.model.constraints import (
     is_reserved,
     untolerated,
 )
+from kerf.model.nodeclaim import COMING_LABELS
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import PodSpec
 
@@ -60,7 +61,7 @@ def _toleration_entry(held: Toleration) -> dict[str, object]:
 
 def agree(pool: NodePool, key: str, shape: Shape, situation: Situation) -> Advice:
     """Pod and pool differ on a label: the pod takes the pool's value, or the pool gets a label it does not have."""
-    held = pool.template_requirements().get(key)
+    held = pool.template_requirements().intersect(COMING_LABELS).get(key)
     if key in (NODE_NAME, HOSTNAME) and held is None:
         return Advice("a new node has a name of its own: it can only be on a node that is there")
     if held is None:

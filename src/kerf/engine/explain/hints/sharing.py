@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 from kerf.engine.explain import sharing as words
-from kerf.engine.explain.hints.situation import Advice, Situation, changing_pool, places
+from kerf.engine.explain.hints.situation import Advice, Situation, changing_pod, changing_pool, places
 from kerf.engine.place.devices import rightful_family
 from kerf.engine.place.shapes import Shape
-from kerf.model.causes import CardsNeverShown, Insufficient
+from kerf.model.causes import CardsNeverShown, Insufficient, ShownOtherwise
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Misfit, Patch
+from kerf.model.pods import Container
+from kerf.model.quantities import Resources
 from kerf.sharing.family import SHARING, Family
 
 _GPU_RESOURCES = "nvidia.com/"
@@ -52,6 +54,42 @@ def configure_sharing(pool: NodePool, shape: Shape, situation: Situation) -> Adv
             hint = f"add the label {named} to the template of NodePool {pool.name}"
             return changing_pool(hint, changed, {"template": {"metadata": {"labels": dict(labels)}}})
     return None
+
+
+def ask_as_shown(misfit: Misfit, shape: Shape, situation: Situation) -> Advice | None:
+    """The same amounts by the name that the pool's device plugin gives its GPUs, where the pool then takes the pod."""
+    cause, pool = misfit.cause, situation.snapshot.pool(misfit.target.node_pool)
+    if not isinstance(cause, ShownOtherwise) or pool is None:
+        return None
+    old, new, spec = cause.worst.resource, cause.shown, shape.spec
+    changed = replace(
+        spec,
+        containers=tuple(_renamed(each, old, new) for each in spec.containers),
+        init_containers=tuple(_renamed(each, old, new) for each in spec.init_containers),
+    )
+    if not places(Shape((replace(shape.pod, spec=changed),)), pool, situation):
+        return None
+    lists = {"containers": spec.containers, "initContainers": spec.init_containers}
+    change: dict[str, object] = {
+        key: [
+            {"name": each.name, "resources": {"limits": {old: None, new: str(each.limits[old])}}}
+            for each in containers
+            if old in each.limits
+        ]
+        for key, containers in lists.items()
+        if any(old in each.limits for each in containers)
+    }
+    return changing_pod(f"ask for {new} in place of {old}", shape, changed, change, situation)
+
+
+def _renamed(container: Container, old: str, new: str) -> Container:
+    if old not in container.limits and old not in container.requests:
+        return container
+    requests, limits = (
+        Resources({new if name == old else name: amount for name, amount in held.items()})
+        for held in (container.requests, container.limits)
+    )
+    return replace(container, requests=requests, limits=limits)
 
 
 def ask_otherwise(misfit: Misfit) -> Advice | None:
