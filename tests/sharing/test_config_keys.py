@@ -5,7 +5,7 @@ import pytest
 from kerf.model.snapshot import ConfigMap
 from kerf.sharing.config_keys import repeated, unknown_keys
 from kerf.sharing.config_yaml import document
-from kerf.sharing.hami.config import find_config
+from kerf.sharing.hami.config import find_configs
 from tests.sharing.nvidia.builders import mig_map, plugin_map, sharing
 
 FULL = """\
@@ -87,9 +87,9 @@ def test_a_text_of_many_such_keys_is_cut() -> None:
 )
 def test_of_a_key_that_stands_twice_hami_takes_the_last(text: str, found: list[str], split: int, cores: int) -> None:
     """gopkg.in/yaml.v2 reads into structs: of two sections the keys of both count, and it says nothing."""
-    config = find_config([hami(text)])
+    (held,) = find_configs([hami(text)])
+    config = held.config
 
-    assert config is not None
     assert found == [path for _, _, path in repeated(hami(text))]
     assert (split, cores) == (config.split_count, config.default_cores)
 

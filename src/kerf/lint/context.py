@@ -12,12 +12,11 @@ from functools import cached_property
 from kerf.catalog import aws
 from kerf.catalog.select import ALIBABA, AWS, PROVIDER_OF_GROUP, why_not_sold
 from kerf.engine.supply.allowed import allowed_types
-from kerf.errors import DecodeError
 from kerf.lint.knowledge import exporters
 from kerf.lint.subject import POOLS, Subject
 from kerf.manifests.decoded import Workload
 from kerf.model.constraints import CAPACITY_TYPE, REGION, ZONE, Requirements, untolerated
-from kerf.model.evidence import ClusterPolicy
+from kerf.model.evidence import PluginEvidence
 from kerf.model.instancetypes import InstanceType
 from kerf.model.market import Market
 from kerf.model.nodeclaim import COMING_LABELS
@@ -28,9 +27,10 @@ from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap, DaemonSet
 from kerf.model.windows import CapacityWindow
 from kerf.sharing.family import Family
-from kerf.sharing.gathering import Gathered
+from kerf.sharing.gathering import WITNESSES, Gathered
 from kerf.sharing.hami.family import Hami
-from kerf.sharing.registry import FAMILIES, judged, of_plugins, owner_of
+from kerf.sharing.installed import deployment_of
+from kerf.sharing.registry import judged, of_plugins, owner_of
 from kerf.sharing.shown import will_show
 
 UNPRICED = "no price of"
@@ -111,17 +111,33 @@ class LintContext:
         return tuple(held for subject in self.subjects if (held := held_by(subject)) is not None)
 
     @cached_property
+    def config_maps(self) -> tuple[ConfigMap, ...]:
+        """The ConfigMaps that plugins go by."""
+        return of_plugins(s.value for s in self.of_kind("ConfigMap") if isinstance(s.value, ConfigMap))
+
+    @cached_property
+    def _judged(self) -> tuple[tuple[Family, ...], PluginEvidence]:
+        return judged(self.config_maps, self._gathered)
+
+    @property
     def families(self) -> tuple[Family, ...]:
-        """The sharing families, as ConfigMaps and what else the input has say; the defaults where a map is broken."""
-        maps = tuple(s.value for s in self.of_kind("ConfigMap") if isinstance(s.value, ConfigMap))
+        """The sharing families, as ConfigMaps and what else the input has say."""
+        return self._judged[0]
+
+    @property
+    def evidence(self) -> PluginEvidence:
+        """What the input says of which device plugins run."""
+        return self._judged[1]
+
+    @cached_property
+    def _gathered(self) -> Gathered:
         gathered = Gathered()
         for value in (*(s.value for s in self.subjects), *(held.pod for held in self.workloads)):
-            if isinstance(value, Pod | Node | DaemonSet | ClusterPolicy):
+            if isinstance(value, WITNESSES):
                 gathered.note(None, value)
-        try:
-            return judged(of_plugins(maps), gathered)[0]
-        except DecodeError:
-            return FAMILIES
+            elif isinstance(value, Workload) and value.kind == "Deployment":
+                gathered.note(None, deployment_of(value.namespace, value.name, value.template.labels, value.mounts))
+        return gathered
 
     @cached_property
     def hami(self) -> Hami:

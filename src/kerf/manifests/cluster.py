@@ -11,7 +11,7 @@ from typing import Any
 from kerf.manifests.metadata import Meta, conditions_of, instant, shared_text, taints_of
 from kerf.manifests.pods.decode import selector_of, toleration_of
 from kerf.model.constraints import Requirements
-from kerf.model.evidence import ClusterPolicy
+from kerf.model.evidence import ClusterPolicy, read_version
 from kerf.model.namespaces import NAMESPACE_NAME, Namespace, Service
 from kerf.model.nodeclaim import READY, TRUE, Condition
 from kerf.model.nodes import Node
@@ -110,7 +110,7 @@ def _element(raw: Any) -> str:
 def config_map_of(raw: dict[str, Any]) -> ConfigMap:
     """A ConfigMap's text data."""
     meta = Meta.of(raw, is_namespaced=True)
-    return ConfigMap(meta.namespace, meta.name, raw.get("data") or {})
+    return ConfigMap(meta.namespace, meta.name, raw.get("data") or {}, meta.labels)
 
 
 def cluster_policy_of(raw: dict[str, Any]) -> ClusterPolicy:
@@ -118,12 +118,16 @@ def cluster_policy_of(raw: dict[str, Any]) -> ClusterPolicy:
     spec = raw["spec"]
     plugin = spec.get("devicePlugin") or {}
     config, mig = plugin.get("config") or {}, spec.get("mig") or {}
+    tolerations = (spec.get("daemonsets") or {}).get("tolerations")
     return ClusterPolicy(
         Meta.of(raw).name,
         has_plugin=plugin.get("enabled") is not False,
         config_map=config.get("name") or "",
         default=config.get("default") or "",
         mig_strategy=mig.get("strategy") or "",
+        namespace=(raw.get("status") or {}).get("namespace") or "",
+        tolerations=tuple(map(toleration_of, tolerations)) if tolerations else None,
+        version=read_version(plugin.get("version") or ""),
     )
 
 

@@ -7,7 +7,7 @@ from kerf.errors import InputError
 from kerf.model.capacitybuffers import SCALABLE_KINDS, CapacityBuffer, Scalable
 from kerf.model.cronjobs import CronJob
 from kerf.model.dump import ClusterDump
-from kerf.model.evidence import ClusterPolicy
+from kerf.model.evidence import ClusterPolicy, ConfigMount
 from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.large import Large
@@ -31,6 +31,7 @@ class Workload:
     For a Job that is how many still run at once; a CronJob has none until it is asked to. Ordinals count from
     `first_ordinal`. `cron_job` is what a CronJob says of its runs. `suspended` says by whom a Job is; empty where it is
     not. `deadline_s` is how long after `started_s` a Job ends; None for never, and for one that has not started.
+    `mounts` are the ConfigMaps in which a Deployment looks for the configuration of device plugins.
     """
 
     kind: str
@@ -45,6 +46,7 @@ class Workload:
     suspended: str = ""
     deadline_s: int | None = None
     started_s: float | None = None
+    mounts: tuple[ConfigMount, ...] = ()
 
     @property
     def key(self) -> str:

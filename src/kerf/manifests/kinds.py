@@ -483,11 +483,18 @@ CLUSTER_POLICY = object_of(
         {
             "mig": Record({"strategy": one_of("", "none", "single", "mixed")}, is_open=True),
             "devicePlugin": Record(
-                {"enabled": BOOLEAN, "config": Record({"name": TEXT, "default": TEXT}, is_open=True)}, is_open=True
+                {
+                    "enabled": BOOLEAN,
+                    "version": TEXT,
+                    "config": Record({"name": TEXT, "default": TEXT}, is_open=True),
+                },
+                is_open=True,
             ),
+            "daemonsets": Record({"tolerations": _LOOSE_TOLERATIONS}, is_open=True),
         },
         is_open=True,
-    )
+    ),
+    status=Record({"namespace": TEXT}, is_open=True),
 )
 NODE_CLASS = Record(
     {

@@ -4,16 +4,22 @@ A node label alone proves nothing: `gpu: "on"` is what HAMi's chart asks for, an
 is installed, what nodes have registered and what pods ask for, and the sharing families judge it.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
+from typing import Any
+
+from kerf.model.constraints import Toleration
 
 READ_VARIABLES = frozenset({"MIG_STRATEGY", "CONFIG_FILE", "DEFAULT_CONFIG", "FALLBACK_STRATEGIES"})
 """The environment of a device plugin that is read; any other variable may be a secret."""
 READ_FLAGS = ("--mig-strategy", "--config-file")
+HAMIS_FILE, _CONFIGS_AT = "device-config.yaml", "/available-configs"
 HAMIS_IMAGE, NVIDIAS_IMAGE = "projecthami/hami", "nvidia/k8s-device-plugin"
 """What the charts' images end with, whatever registry they are pulled from."""
+_VERSION = re.compile(r"v?([0-9]{1,6})\.([0-9]{1,6})(?![0-9])", re.ASCII)
 
 
 def read_arguments(arguments: Iterable[object]) -> tuple[str, ...]:
@@ -24,11 +30,68 @@ def read_arguments(arguments: Iterable[object]) -> tuple[str, ...]:
 
 
 def read_image(image: object) -> str:
-    """Which of the charts' images it is, without registry, tag and digest; empty for any other."""
+    """Which of the charts' images it is, with its tag and without registry and digest; empty for any other."""
     path, slash, last = str(image).partition("@")[0].rpartition("/")
-    repository = path + slash + last.partition(":")[0]
-    known = (each for each in (HAMIS_IMAGE, NVIDIAS_IMAGE) if f"/{repository}".endswith(f"/{each}"))
-    return next(known, "")
+    name, colon, tag = last.partition(":")
+    known = (each for each in (HAMIS_IMAGE, NVIDIAS_IMAGE) if f"/{path}{slash}{name}".endswith(f"/{each}"))
+    found = next(known, "")
+    return f"{found}{colon}{tag}" if found else ""
+
+
+def read_version(tag: str) -> tuple[int, int] | None:
+    """Major and minor version of a tag such as `v0.20.1-ubi9`; None where it has no such form."""
+    found = _VERSION.match(tag)
+    return (int(found[1]), int(found[2])) if found is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigMount:
+    """Where a container of a pod has the ConfigMap of its configuration: by the path, and by the volume's name."""
+
+    path: str
+    volume: str
+    config_map: str
+
+
+def read_mounts(spec: object, *, by_flags: bool = True) -> tuple[ConfigMount, ...]:
+    """The ConfigMaps that a pod spec mounts where device plugins and HAMi's scheduler look for their configuration.
+
+    HAMi's chart mounts one file, `device-config.yaml` (templates/device-plugin/daemonsetnvidia.yaml and
+    scheduler/deployment.yaml, v2.10.0). The configuration manager of NVIDIA's plugin looks into `/available-configs`
+    (its chart 0.18, and the GPU operator), and without a manager the plugin is given the path of a file, which counts
+    with `by_flags`.
+    """
+    held = spec if isinstance(spec, dict) else {}
+    volumes = dict(_config_volumes(held))
+    found = []
+    for container in _dicts(held.get("containers")):
+        variables = {each.get("name"): each.get("value") for each in _dicts(container.get("env"))}
+        words = (*_list(container.get("command")), *_list(container.get("args")))
+        flags = dict(flag.partition("=")[::2] for flag in read_arguments(words))
+        file = str(flags.get("--config-file") or variables.get("CONFIG_FILE") or "")
+        for mount in _dicts(container.get("volumeMounts")):
+            path, volume = str(mount.get("mountPath") or "").rstrip("/"), str(mount.get("name"))
+            is_read = path == _CONFIGS_AT or path.rpartition("/")[2] == HAMIS_FILE
+            is_read = is_read or (by_flags and bool(path) and f"{file}/".startswith(f"{path}/"))
+            if is_read and volume in volumes:
+                found.append(ConfigMount(path, volume, volumes[volume]))
+    return tuple(dict.fromkeys(found))
+
+
+def _config_volumes(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The volumes that are ConfigMaps, by name."""
+    for volume in _dicts(spec.get("volumes")):
+        held = volume.get("configMap")
+        if isinstance(held, dict) and isinstance(held.get("name"), str):
+            yield str(volume.get("name")), held["name"]
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:
+    return [each for each in _list(value) if isinstance(each, dict)]
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 class Project(StrEnum):
@@ -38,13 +101,14 @@ class Project(StrEnum):
     NVIDIA = "NVIDIA"
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class PluginSettings:
-    """How NVIDIA's device plugin was started.
+    """How a device plugin was started.
 
     `uses_config`: it reads configurations at all, of the ConfigMap of the name `config_map` (empty: not stated). A node
     without a label has the one called `default`, else what the first of the `fallbacks` finds: `named` (one called
     `default`), `single` (the only one), `empty` (none). `mig_strategy` beats every configuration; empty: not stated.
+    `version` is None where no image says it. Of HAMi's plugin only the ConfigMap and the version are read.
     """
 
     uses_config: bool = False
@@ -52,30 +116,65 @@ class PluginSettings:
     default: str = ""
     fallbacks: tuple[str, ...] = ()
     mig_strategy: str = ""
+    version: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterPolicy:
-    """`nvidia.com/v1` ClusterPolicy of NVIDIA's GPU operator, as far as it decides what a node shows."""
+    """`nvidia.com/v1` ClusterPolicy of NVIDIA's GPU operator, as far as it decides what a node shows.
+
+    `namespace` is the operator's, from the status; empty where that does not say it. `tolerations` are those of all its
+    DaemonSets, None where it states none; `version` is the device plugin's.
+    """
 
     name: str
     has_plugin: bool = True
     config_map: str = ""
     default: str = ""
     mig_strategy: str = ""
+    namespace: str = ""
+    tolerations: tuple[Toleration, ...] | None = None
+    version: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True, order=True)
+class Role(StrEnum):
+    """What a Deployment of a plugin's project does."""
+
+    HAMIS_SCHEDULER = "HAMi's scheduler"
+    OPERATOR = "NVIDIA's GPU operator"
+
+
+@dataclass(frozen=True, slots=True)
+class PluginDeployment:
+    """A Deployment that says where plugins are configured: HAMi's scheduler by its mount, the operator by its place."""
+
+    namespace: str
+    name: str
+    role: Role
+    config_map: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class DevicePlugin:
     """A device plugin's DaemonSet, or what a ClusterPolicy says of the operator's.
 
-    `selector` are the node labels it asks for, sorted; none for every node. `settings` are of NVIDIA's alone.
+    `selector` are the node labels it asks for, sorted; none for every node. `namespace` is where its ConfigMap must be,
+    empty where that is not known; `name` is the DaemonSet's, or the policy's. It starts on no node with a taint that
+    `tolerations` do not have.
     """
 
     project: Project
     selector: tuple[tuple[str, str], ...] = ()
     settings: PluginSettings = field(default=PluginSettings())
     of_operator: bool = False
+    namespace: str = ""
+    name: str = ""
+    tolerations: tuple[Toleration, ...] = ()
+
+    @property
+    def order(self) -> tuple[bool, str, str]:
+        """What a policy says comes first."""
+        return not self.of_operator, self.namespace, self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +182,13 @@ class PluginEvidence:
     """All of a cluster. `plugins` are those of the namespaces of plugins, each once, what a policy says first.
 
     `has_register`: some node bears HAMi's register. `asked` are resources that only one family counts and that pods
-    which have not ended ask for.
+    which have not ended ask for. `deployments` are those that say where plugins are configured.
     """
 
     plugins: tuple[DevicePlugin, ...] = ()
     has_register: bool = False
     asked: frozenset[str] = frozenset()
+    deployments: tuple[PluginDeployment, ...] = ()
 
     def of(self, project: Project) -> tuple[DevicePlugin, ...]:
         """The plugins of one project."""

@@ -8,7 +8,7 @@ from typing import Any
 from kerf.model.capacitybuffers import CapacityBuffer, Scalable
 from kerf.model.causes import Cause
 from kerf.model.cronjobs import CronJob
-from kerf.model.evidence import NO_EVIDENCE, ClusterPolicy, PluginEvidence
+from kerf.model.evidence import NO_EVIDENCE, ClusterPolicy, ConfigMount, PluginDeployment, PluginEvidence
 from kerf.model.gpu import DeviceState
 from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
@@ -34,6 +34,12 @@ class ConfigMap:
     namespace: str
     name: str
     data: Mapping[str, str] = field(hash=False, repr=False)
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
+
+    @property
+    def key(self) -> str:
+        """Its namespace and name."""
+        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +103,16 @@ class PluginContainer:
 
 @dataclass(frozen=True, slots=True)
 class DaemonSet:
-    """A DaemonSet, as the one pod it would put on a fitting node. `programs` are its containers, without init ones."""
+    """A DaemonSet, as the one pod it would put on a fitting node.
+
+    `programs` are its containers, without init ones; `mounts` the ConfigMaps in which they look for a configuration.
+    """
 
     namespace: str
     name: str
     pod: Pod
     programs: tuple[PluginContainer, ...] = field(default=(), repr=False)
+    mounts: tuple[ConfigMount, ...] = field(default=(), repr=False)
 
     @property
     def key(self) -> str:
@@ -146,6 +156,7 @@ Watched = (
     | CapacityBuffer
     | Scalable
     | ClusterPolicy
+    | PluginDeployment
     | Namespace
     | Service
     | PersistentVolumeClaim

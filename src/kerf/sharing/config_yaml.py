@@ -79,17 +79,6 @@ class Field:
         return self.value
 
 
-def documents(config_maps: Sequence[ConfigMap], marks: re.Pattern[str]) -> Iterator[tuple[str, ConfigMap, Field]]:
-    """Each text of the maps that bears the marks: its key, its map, and the document; maps in the order of their names.
-
-    Raises DecodeError for a marked text that is no YAML.
-    """
-    for config_map in sorted(config_maps, key=lambda m: (m.namespace, m.name)):
-        for key, text in sorted(config_map.data.items()):
-            if marks.search(text):
-                yield key, config_map, document(config_map, key, text)
-
-
 def document(config_map: ConfigMap, key: str, text: str, *, joins: bool = False) -> Field:
     """The YAML under a key of a map. Raises DecodeError for what is none, or more than can be a configuration.
 

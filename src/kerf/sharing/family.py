@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kerf.model.causes import Cause, Lack, Quoted
-from kerf.model.evidence import PluginEvidence
+from kerf.errors import DecodeError
+from kerf.model.causes import Cause, Lack, Name, Quoted
+from kerf.model.evidence import DevicePlugin, PluginEvidence
 from kerf.model.gpu import DeviceShape, DeviceState, Slice
 from kerf.model.nodes import Node
 from kerf.model.plan import Stage
@@ -65,6 +66,15 @@ class Unreadable(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class PluginKeptOff(Cause):
+    """The device plugin's DaemonSet has no toleration for a taint of the nodes, so it never starts there."""
+
+    plugin: Name
+    daemon_set: Name
+    taint: Name
+
+
+@dataclass(frozen=True, slots=True)
 class Occupant:
     """A pod that holds devices of a node (bound, or booked by the family's scheduler before it binds)."""
 
@@ -105,10 +115,16 @@ class Family(Protocol):
         """Resources that only this family gives: a pod that asks for one has a place on its nodes alone, or nowhere."""
         ...
 
-    def configured(self, config_maps: Sequence[ConfigMap]) -> "Family":
+    @property
+    def plugins(self) -> tuple[DevicePlugin, ...]:
+        """Its device plugins, as the cluster says of them: DaemonSets, or what a policy says of one."""
+        ...
+
+    def configured(self, config_maps: Sequence[ConfigMap], faults: list[DecodeError] | None = None) -> "Family":
         """The family as the cluster's own configuration says; itself when the cluster says nothing.
 
-        Raises DecodeError when its ConfigMap cannot be read.
+        Raises DecodeError for what cannot be read; given `faults`, these get it, and the family knows that nodes which
+        depend on it register no card.
         """
         ...
 

@@ -2,28 +2,32 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
-from kerf.model.evidence import ClusterPolicy, DevicePlugin, PluginEvidence
+from kerf.model.evidence import ClusterPolicy, DevicePlugin, PluginDeployment, PluginEvidence, Role
 from kerf.model.nodes import Node
 from kerf.model.pluginnamespaces import PLUGIN_NAMESPACES
 from kerf.model.pods import Pod
 from kerf.model.snapshot import DaemonSet
 from kerf.sharing.hami.records import is_registered
-from kerf.sharing.installed import plugin_of, plugin_of_policy
+from kerf.sharing.installed import is_operators, plugin_of, plugin_of_policy
 
 _NOTHING: frozenset[str] = frozenset()
-Witness = Pod | Node | DaemonSet | ClusterPolicy
+Witness = Pod | Node | DaemonSet | ClusterPolicy | PluginDeployment
+WITNESSES = (Pod, Node, DaemonSet, ClusterPolicy, PluginDeployment)
 
 
 class Gathered:
-    """What the objects that were noted say together. DaemonSets count in the namespaces of plugins alone.
+    """What the objects that were noted say together.
 
-    Any user may call a DaemonSet as a plugin calls its own.
+    DaemonSets and Deployments count in the namespaces of plugins alone: any user may call a DaemonSet as a plugin calls
+    its own.
     """
 
     def __init__(self, namespaces: Collection[str] = PLUGIN_NAMESPACES) -> None:
         self._namespaces = frozenset(namespaces)
         self._plugins: dict[tuple[str, str], DevicePlugin] = {}
+        self._deployments: dict[tuple[str, str], PluginDeployment] = {}
         self._registered = 0
         self._asking: Counter[str] = Counter()
 
@@ -41,7 +45,16 @@ class Gathered:
             return self._note_plugin((value.namespace, value.name), plugin_of(value) if is_theirs else None)
         if isinstance(value, ClusterPolicy):
             return self._note_plugin(("", value.name), None if after is None else plugin_of_policy(value))
+        if isinstance(value, PluginDeployment):
+            return self._note_deployment(value, None if after is None else value)
         return False
+
+    def _note_deployment(self, value: PluginDeployment, after: PluginDeployment | None) -> bool:
+        key = value.namespace, value.name
+        held = self._deployments.pop(key, None)
+        if after is not None and value.namespace in self._namespaces:
+            self._deployments[key] = after
+        return held != self._deployments.get(key)
 
     def _note_pod(self, before: Witness | None, after: Witness | None) -> bool:
         if _asks_as(before, after):
@@ -63,10 +76,15 @@ class Gathered:
 
     def evidence(self, resources: Iterable[str]) -> PluginEvidence:
         """All of it; of what pods ask for only these resources."""
-        plugins = tuple(sorted(set(self._plugins.values()), key=lambda each: (not each.of_operator, each)))
-        return PluginEvidence(
-            plugins, self._registered > 0, frozenset(name for name in resources if name in self._asking)
-        )
+        deployments = tuple(self._deployments[key] for key in sorted(self._deployments))
+        held = sorted(self._plugins.values(), key=lambda each: each.order)
+        operators = {each.namespace for each in deployments if each.role is Role.OPERATOR}
+        operators = operators or {each.namespace for each in held if is_operators(each) and not each.of_operator}
+        # The operator creates all it has in its own namespace, and looks for ConfigMaps nowhere else.
+        home = min(operators) if len(operators) == 1 else ""
+        plugins = (replace(each, namespace=home) if each.of_operator and not each.namespace else each for each in held)
+        asked = frozenset(name for name in resources if name in self._asking)
+        return PluginEvidence(tuple(plugins), self._registered > 0, asked, deployments)
 
 
 def _asks_as(before: Witness | None, after: Witness | None) -> bool:

@@ -6,15 +6,34 @@ HAMi's chart 2.10 (templates/device-plugin/daemonsetnvidia.yaml) labels its Daem
 mock plugin have other components and images, and say nothing of NVIDIA's cards.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from kerf.model.constraints import WELL_KNOWN
-from kerf.model.evidence import HAMIS_IMAGE, NVIDIAS_IMAGE, ClusterPolicy, DevicePlugin, PluginSettings, Project
+from kerf.model.causes import Name
+from kerf.model.constraints import WELL_KNOWN, Taint, Toleration, untolerated
+from kerf.model.evidence import (
+    HAMIS_FILE,
+    HAMIS_IMAGE,
+    NVIDIAS_IMAGE,
+    ClusterPolicy,
+    ConfigMount,
+    DevicePlugin,
+    PluginDeployment,
+    PluginSettings,
+    Project,
+    Role,
+    read_version,
+)
 from kerf.model.snapshot import DaemonSet
+from kerf.sharing.family import PluginKeptOff
 
 _COMPONENT, _HAMIS_COMPONENT = "app.kubernetes.io/component", "hami-device-plugin"
 _HAMIS_NAME, _NVIDIAS_NAME = "hami-device-plugin", "nvidia-device-plugin"
+_HAMIS_SCHEDULER, _OPERATOR = "hami-scheduler", "gpu-operator"
 _OPERATORS_LABEL = ("nvidia.com/gpu.deploy.device-plugin", "true")
+_OPERATORS_TOLERATIONS = (Toleration("nvidia.com/gpu", "Exists", effect="NoSchedule"),)
+"""Of the operator's DaemonSets where a policy states none (its assets/state-device-plugin, 2026)."""
+_OF_OTHERS = ("hami-system", "kerf-system", "kube-system", "nvidia-device-plugin")
+"""Namespaces of plugins in which the documentation of the GPU operator installs none (2026-11)."""
 _STRATEGIES, _CHARTS_FALLBACKS = ("none", "single", "mixed"), "named,single"
 _DISCOVERED = ("nvidia.com/", "feature.node.kubernetes.io/")
 """Beginnings of labels that discovery writes on nodes with cards, so no pool states them."""
@@ -27,7 +46,14 @@ def plugin_of(daemon_set: DaemonSet) -> DevicePlugin | None:
         return None
     asked = daemon_set.pod.spec.node_selector
     selector = tuple((key, min(asked[key].values)) for key in sorted(asked) if asked[key].values)
-    return DevicePlugin(project, selector, _settings(daemon_set) if project is Project.NVIDIA else PluginSettings())
+    return DevicePlugin(
+        project,
+        selector,
+        _settings(daemon_set) if project is Project.NVIDIA else _hamis_settings(daemon_set),
+        namespace=daemon_set.namespace,
+        name=daemon_set.name,
+        tolerations=daemon_set.pod.spec.tolerations,
+    )
 
 
 def plugin_of_policy(policy: ClusterPolicy) -> DevicePlugin | None:
@@ -40,8 +66,55 @@ def plugin_of_policy(policy: ClusterPolicy) -> DevicePlugin | None:
         return None
     uses_config = bool(policy.config_map)
     fallbacks = ("empty",) if uses_config and not policy.default else ()
-    settings = PluginSettings(uses_config, policy.config_map, policy.default, fallbacks, policy.mig_strategy)
-    return DevicePlugin(Project.NVIDIA, (_OPERATORS_LABEL,), settings, of_operator=True)
+    settings = PluginSettings(
+        uses_config, policy.config_map, policy.default, fallbacks, policy.mig_strategy, policy.version
+    )
+    tolerations = _OPERATORS_TOLERATIONS if policy.tolerations is None else policy.tolerations
+    return DevicePlugin(
+        Project.NVIDIA,
+        (_OPERATORS_LABEL,),
+        settings,
+        of_operator=True,
+        namespace=policy.namespace,
+        name=policy.name,
+        tolerations=tolerations,
+    )
+
+
+def is_operators(plugin: DevicePlugin) -> bool:
+    """Whether it is what a policy says of the operator's device plugin, or the DaemonSet that the operator made."""
+    return plugin.of_operator or (plugin.project is Project.NVIDIA and _OPERATORS_LABEL in plugin.selector)
+
+
+def deployment_of(
+    namespace: str, name: str, labels: Mapping[str, str], mounts: Sequence[ConfigMount]
+) -> PluginDeployment | None:
+    """The Deployment of a plugin's project that this is, by the labels of its pods; None for any other.
+
+    HAMi's chart labels its scheduler with a component (templates/scheduler/deployment.yaml, v2.10.0), and so does the
+    chart of the GPU operator (`app.kubernetes.io/component: gpu-operator`, `app: gpu-operator`).
+    """
+    component = labels.get(_COMPONENT)
+    if component == _HAMIS_SCHEDULER:
+        held = next((each.config_map for each in mounts if _is_hamis_file(each)), "")
+        return PluginDeployment(namespace, name, Role.HAMIS_SCHEDULER, held)
+    is_operator = _OPERATOR in (component, labels.get("app"))
+    return PluginDeployment(namespace, name, Role.OPERATOR) if is_operator else None
+
+
+def _hamis_settings(daemon_set: DaemonSet) -> PluginSettings:
+    config_map = next((each.config_map for each in daemon_set.mounts if _is_hamis_file(each)), "")
+    return PluginSettings(bool(config_map), config_map, version=_version(daemon_set, HAMIS_IMAGE))
+
+
+def _is_hamis_file(mount: ConfigMount) -> bool:
+    return mount.path.rpartition("/")[2] == HAMIS_FILE
+
+
+def _version(daemon_set: DaemonSet, image: str) -> tuple[int, int] | None:
+    """What the tag of the first container with that image says."""
+    tags = (each.image.partition(":") for each in daemon_set.programs)
+    return next((read_version(tag) for name, _, tag in tags if name == image), None)
 
 
 def _settings(daemon_set: DaemonSet) -> PluginSettings:
@@ -56,14 +129,16 @@ def _settings(daemon_set: DaemonSet) -> PluginSettings:
     strategy = flags.get("--mig-strategy") or variables.get("MIG_STRATEGY", "")
     return PluginSettings(
         manages or bool(variables.get("CONFIG_FILE") or flags.get("--config-file")),
+        next((each.config_map for each in daemon_set.mounts), ""),
         default=variables.get("DEFAULT_CONFIG", ""),
         fallbacks=tuple(each.strip() for each in fallbacks if each.strip()),
         mig_strategy=strategy if strategy in _STRATEGIES else "",
+        version=_version(daemon_set, NVIDIAS_IMAGE),
     )
 
 
 def _project(daemon_set: DaemonSet) -> Project | None:
-    images = {each.image for each in daemon_set.programs}
+    images = {each.image.partition(":")[0] for each in daemon_set.programs}
     if HAMIS_IMAGE in images:
         return Project.HAMI if "device-plugin" in daemon_set.name or _is_labelled(daemon_set) else None
     if NVIDIAS_IMAGE in images:
@@ -84,6 +159,38 @@ def runs_on(plugin: DevicePlugin, labels: Mapping[str, str]) -> bool:
     A label that the pool does not state and that discovery or the cloud writes counts as there.
     """
     return all(labels.get(key, value if _is_given(key) else None) == value for key, value in plugin.selector)
+
+
+def on_nodes(plugins: Iterable[DevicePlugin], labels: Mapping[str, str]) -> tuple[DevicePlugin, ...]:
+    """Those of the plugins whose node selector lets them on such nodes."""
+    return tuple(plugin for plugin in plugins if runs_on(plugin, labels))
+
+
+def kept_off(
+    plugins: Iterable[DevicePlugin], labels: Mapping[str, str], taints: Collection[Taint]
+) -> PluginKeptOff | None:
+    """Why none of the plugins that select nodes with these labels starts there; None where one does, or for none."""
+    selecting = on_nodes(plugins, labels)
+    lacking = [(plugin, untolerated(taints, plugin.tolerations)) for plugin in selecting]
+    found = [(plugin, taint) for plugin, taint in lacking if taint is not None]
+    if not found or len(found) < len(lacking):
+        return None
+    plugin, taint = found[0]
+    title = "HAMi's device plugin" if plugin.project is Project.HAMI else "NVIDIA's device plugin"
+    return PluginKeptOff(Name(title), Name(what_is(plugin)), Name(str(taint)))
+
+
+def what_is(plugin: DevicePlugin) -> str:
+    """`DaemonSet kube-system/hami-device-plugin`, `ClusterPolicy cluster-policy`."""
+    return f"ClusterPolicy {plugin.name}" if plugin.of_operator else f"DaemonSet {plugin.namespace}/{plugin.name}"
+
+
+def looks_in(plugin: DevicePlugin, namespace: str) -> bool:
+    """Whether the plugin would find its ConfigMap in a namespace: pods mount those of their own.
+
+    Where the operator runs is not always known; then its own namespaces count, and those of no other project.
+    """
+    return namespace == plugin.namespace if plugin.namespace else namespace not in _OF_OTHERS
 
 
 def _is_given(key: str) -> bool:

@@ -13,6 +13,7 @@ from kerf.model.snapshot import ClusterSnapshot, ConfigMap
 from kerf.sharing.family import SHARING, Family, Refused, Unreadable
 from kerf.sharing.gathering import Gathered
 from kerf.sharing.hami.config import CONFIG_MAP as HAMI_CONFIG_MAP
+from kerf.sharing.hami.config import ConfigsDiffer
 from kerf.sharing.hami.family import Hami
 from kerf.sharing.nvidia.choice import CHOICES, CONFIGURATION_LABELS
 from kerf.sharing.nvidia.device_plugin import CONFIG_LABEL, COPY
@@ -50,50 +51,65 @@ def of_plugins(config_maps: Iterable[ConfigMap]) -> tuple[ConfigMap, ...]:
 def configured(config_maps: Iterable[ConfigMap], evidence: PluginEvidence = NO_EVIDENCE) -> tuple[Family, ...]:
     """The families as the cluster configures them, and as what is installed says.
 
-    Raises DecodeError when a ConfigMap cannot be read.
+    What cannot be read is left out, and what depends on it has an obstacle; `problem_in` says what it is.
     """
-    return _configured(tuple(config_maps), evidence)
+    return _configured(tuple(config_maps), evidence)[0]
+
+
+def problem_in(config_maps: Iterable[ConfigMap], evidence: PluginEvidence = NO_EVIDENCE) -> DecodeError | None:
+    """What is wrong in these maps, the first of it: one that cannot be read, or several of which HAMi reads one."""
+    families, faults = _configured(tuple(config_maps), evidence)
+    return faults[0] if faults else _difference(families)
+
+
+def _difference(families: Iterable[Family]) -> DecodeError | None:
+    differing = (family.fault for family in families if isinstance(family, Hami))
+    fault = next((fault for fault in differing if isinstance(fault, ConfigsDiffer)), None)
+    if fault is None:
+        return None
+    names = ", ".join(str(name) for name in fault.config_maps)
+    return DecodeError("", "one device configuration of HAMi", f"<{names} differ>", place="ConfigMap")
 
 
 def families_of(snapshot: ClusterSnapshot) -> tuple[Family, ...]:
-    """The families of a snapshot's cluster. Raises DecodeError when a ConfigMap cannot be read."""
+    """The families of a snapshot's cluster."""
     return configured(snapshot.config_maps, snapshot.evidence)
 
 
 def judged(config_maps: Iterable[ConfigMap], gathered: Gathered) -> tuple[tuple[Family, ...], PluginEvidence]:
-    """The families of a cluster with these maps, in which that was gathered, and the evidence that they rest on.
-
-    Raises DecodeError when a ConfigMap cannot be read.
-    """
+    """The families of a cluster with these maps, in which that was gathered, and the evidence that they rest on."""
     held = tuple(config_maps)
-    # A ConfigMap may give the resources other names, and only those count.
-    evidence = gathered.evidence(name for family in configured(held) for name in family.resources)
+    # A ConfigMap may give the resources other names, and only those count; which map it is, what is installed says.
+    named = configured(held, gathered.evidence(()))
+    evidence = gathered.evidence(name for family in named for name in family.resources)
     return configured(held, evidence), evidence
 
 
 def configures(config_map: ConfigMap) -> bool:
     """Whether a family would read the map: it says something of sharing, if only who is there, or tries to."""
+    return configured((config_map,)) != FAMILIES or problem_in((config_map,)) is not None
+
+
+@lru_cache(maxsize=16)
+def _configured(
+    config_maps: tuple[ConfigMap, ...], evidence: PluginEvidence
+) -> tuple[tuple[Family, ...], tuple[DecodeError, ...]]:
+    faults: list[DecodeError] = []
+    families = tuple(_configured_one(family, config_maps, faults).installed(evidence) for family in FAMILIES)
+    return families, tuple(faults)
+
+
+def _configured_one(family: Family, config_maps: tuple[ConfigMap, ...], faults: list[DecodeError]) -> Family:
     try:
-        return configured((config_map,)) != FAMILIES
-    except DecodeError:
-        return True
-
-
-@lru_cache(maxsize=8)
-def _configured(config_maps: tuple[ConfigMap, ...], evidence: PluginEvidence) -> tuple[Family, ...]:
-    return tuple(_configured_one(family, config_maps).installed(evidence) for family in FAMILIES)
-
-
-def _configured_one(family: Family, config_maps: tuple[ConfigMap, ...]) -> Family:
-    try:
-        return family.configured(config_maps)
-    except DecodeError:
-        raise
+        return family.configured(config_maps, faults)
     except Exception as error:
         # Whatever a text does to our reader, it must not stop all plans.
         names = ", ".join(f"{m.namespace}/{m.name}" for m in config_maps)
         expected, got = f"a configuration of {family.title}", f"<what Kerf fails at: {type(error).__name__}>"
-        raise DecodeError("", expected, got, place=f"ConfigMap {names}") from error
+        fault = DecodeError("", expected, got, place=f"ConfigMap {names}")
+        fault.__cause__ = error
+        faults.append(fault)
+        return family
 
 
 def demand_of(pod: Pod, family: Family) -> PodDemand | Refused:
@@ -178,11 +194,10 @@ def unreadable_for(
 
 
 def _problem(family: Family, config_maps: tuple[ConfigMap, ...]) -> Unreadable | None:
-    try:
-        _configured_one(family, config_maps)
-    except DecodeError as error:
-        return Unreadable(Quoted(str(error)))
-    return None
+    faults: list[DecodeError] = []
+    found = _configured_one(family, config_maps, faults)
+    error = faults[0] if faults else _difference((found,))
+    return None if error is None else Unreadable(Quoted(str(error)))
 
 
 def unknown_sharing(annotations: Mapping[str, str], families: Sequence[Family] = FAMILIES) -> UnknownSharing | None:

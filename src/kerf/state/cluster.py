@@ -10,9 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kerf.errors import DecodeError
 from kerf.model.capacitybuffers import CapacityBuffer
-from kerf.model.evidence import ClusterPolicy
 from kerf.model.groups import group_of
 from kerf.model.instancetypes import NodeOverlay
 from kerf.model.namespaces import Namespace, Service
@@ -41,8 +39,8 @@ from kerf.model.snapshot import (
 from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from kerf.model.windows import WINDOW_LABEL, CapacityWindow
 from kerf.sharing.family import Family, Occupant
-from kerf.sharing.gathering import Gathered
-from kerf.sharing.registry import configured, double_booked, judged, owner_of
+from kerf.sharing.gathering import WITNESSES, Gathered
+from kerf.sharing.registry import double_booked, judged, owner_of, problem_in
 from kerf.state.joining import Parts, demand_on, joined, stated
 from kerf.state.objects import Objects
 from kerf.state.shelves import Groups, Shelf, Sum
@@ -68,6 +66,8 @@ class ClusterState(Objects):
         self._gathered = Gathered(plugin_namespaces)
         self._families, self._evidence = judged((), self._gathered)
         self._unreadable: dict[str, ConfigMap] = {}
+        self._flawed: set[str] = set()
+        """Keys of ConfigMaps that count although they cannot be read whole, or contradict others."""
         self._unbound: Shelf[Pod] = Shelf()
         self._pods_on, self._booked_on, self._windowed, self._grouped = Groups(), Groups(), Groups(), Groups()
         self._nodes_by_id, self._claims_by_id, self._claims_of_pool = Groups(), Groups(), Groups()
@@ -84,8 +84,9 @@ class ClusterState(Objects):
         A heartbeat is none: a node that differs in nothing but its resource version, which our next write must name.
         The first form after our own write is news, whatever has changed, since the write itself may not be shown.
 
-        Raises DecodeError for a ConfigMap that its sharing family cannot read, or that contradicts the others; the
-        state stays as it was. ConfigMaps outside the namespaces of plugins configure nothing.
+        Raises DecodeError for a ConfigMap that its sharing family cannot read, or that contradicts the others: the form
+        before counts, and of a map that never could be read whole, what can be read of it. ConfigMaps outside the
+        namespaces of plugins configure nothing.
         """
         if isinstance(event, Synced):
             self.is_synced = True
@@ -113,25 +114,50 @@ class ClusterState(Objects):
         """
         key = key_of(config_map)[1]
         self._unreadable.pop(key, None)
+        self._flawed.discard(key)
         if is_gone:
             self._take({key: None})
         else:
             self._unreadable[key] = config_map
         # Together first: two maps that change alike contradict each other while one of them is still the old one.
-        sound = [name for name in sorted(self._unreadable) if _problem_of([self._unreadable[name]]) is None]
-        for names in (sound, *([name] for name in sound)):
-            changed = {name: self._unreadable[name] for name in names if name in self._unreadable}
-            if changed and _problem_of(self._maps_with(changed)) is None:
-                self._take(changed)
-                self._unreadable = {name: held for name, held in self._unreadable.items() if name not in changed}
+        self._take_sound()
         if key in self._unreadable:
-            refused = _problem_of([config_map]) or _problem_of(self._maps_with({key: config_map}))
+            self.version += 1
+            self._configure()
+            alone = problem_in([config_map])
+            refused = alone or problem_in(self._maps_with({key: config_map}), self._evidence)
             if refused is not None:
                 raise refused
 
+    def _take_sound(self) -> None:
+        """Take those of the maps that could not be read which now can be, beside the others."""
+        sound = [name for name in sorted(self._unreadable) if problem_in([self._unreadable[name]]) is None]
+        for names in (sound, *([name] for name in sound)):
+            changed = {name: self._unreadable[name] for name in names if name in self._unreadable}
+            if changed and problem_in(self._maps_with(changed), self._evidence) is None:
+                self._take(changed)
+                self._unreadable = {name: held for name, held in self._unreadable.items() if name not in changed}
+
+    def take_as_it_is(self, config_map: ConfigMap) -> None:
+        """Take a map that `apply` has refused, where no form before can count: what depends on it registers no card."""
+        key = key_of(config_map)[1]
+        self._unreadable.pop(key, None)
+        self._flawed.add(key)
+        self._take({key: config_map})
+
+    def _config_maps(self) -> tuple[ConfigMap, ...]:
+        """All maps, each in its last good form; of one that never had any, what can be read of it counts."""
+        held: dict[str, ConfigMap] = self._shelf("ConfigMap").held
+        partly = {
+            key: each for key, each in self._unreadable.items() if key not in held and problem_in([each]) is not None
+        }
+        both = {**held, **partly}
+        return tuple(both[key] for key in sorted(both)) if partly else self._all(ConfigMap)
+
     def _maps_with(self, changed: Mapping[str, ConfigMap]) -> list[ConfigMap]:
+        """Those that can be read, with these beside them."""
         held: dict[str, ConfigMap] = {**self._shelf("ConfigMap").held, **changed}
-        return [held[name] for name in sorted(held)]
+        return [held[key] for key in sorted(held) if key in changed or key not in self._flawed]
 
     def _take(self, changed: Mapping[str, ConfigMap | None]) -> None:
         for key, after in changed.items():
@@ -180,8 +206,11 @@ class ClusterState(Objects):
     def _index(self, key: str, before: Any, after: Any) -> None:
         """Keep what is joined in step with one object, which was `before` and is `after`; None for no object."""
         value = before if after is None else after
-        if isinstance(value, Pod | Node | DaemonSet | ClusterPolicy) and self._gathered.note(before, after):
+        if isinstance(value, WITNESSES) and self._gathered.note(before, after):
             self._configure()
+            if self._unreadable:
+                # What runs says which of several maps is read.
+                self._take_sound()
         if isinstance(value, Pod):
             self._move_pod(key, before, after)
         elif isinstance(value, Node):
@@ -256,7 +285,7 @@ class ClusterState(Objects):
     def _configure(self) -> None:
         """Take the families as the ConfigMaps and what is installed now say; everything depends on them."""
         before = self._families
-        self._families, self._evidence = judged(self._all(ConfigMap), self._gathered)
+        self._families, self._evidence = judged(self._config_maps(), self._gathered)
         if before == self._families:
             return
         for key, pod in self._unbound.held.items():
@@ -347,7 +376,7 @@ class ClusterState(Objects):
             node_classes=self.node_classes(),
             daemon_sets=self._daemon_sets(),
             disruption_budgets=self._all(PodDisruptionBudget),
-            config_maps=self._all(ConfigMap),
+            config_maps=self._config_maps(),
             quotas=tuple(replace(q, used=self._used_in(q.namespace, again)) for q in self._all(ResourceQuota)),
             windows=self.windows(),
             cron_jobs=self.cron_jobs(),
@@ -467,15 +496,6 @@ def _counts_alike(before: NodeClaim, after: NodeClaim) -> bool:
     """Whether two versions of a claim add the same to what its pool has."""
     known, now = ((each.node_pool, each.is_terminated, each.capacity) for each in (before, after))
     return known == now
-
-
-def _problem_of(config_maps: Sequence[ConfigMap]) -> DecodeError | None:
-    """Why no families can be configured by these maps; None where they can."""
-    try:
-        configured(config_maps)
-    except DecodeError as error:
-        return error
-    return None
 
 
 def _windowed(pod: Pod | None) -> str:

@@ -4,7 +4,8 @@ import pytest
 
 from kerf.engine.explain.sharing import detail, hint, missing_text, reason
 from kerf.model.causes import Cause, Lack, Name, Quoted
-from kerf.sharing.family import Unreadable
+from kerf.sharing.family import PluginKeptOff, Unreadable
+from kerf.sharing.hami.config import ConfigsDiffer
 from kerf.sharing.hami.family import NoProfileAllowed
 from kerf.sharing.hami.fit import (
     CORDONED,
@@ -58,6 +59,7 @@ from kerf.sharing.nvidia.replicas import NoConfig
 from kerf.sharing.nvidia.whole import TooFewGpus
 from kerf.sharing.registry import DoubleBooked, UnknownSharing
 from kerf.sharing.unsupported import UnsupportedSharing
+from kerf.sharing.wiring import ConfigMapAbsent, DefaultAbsent, PassedOver, VersionAssumed
 from tests.sharing.test_causes import causes
 
 GPU, SHARED, GPUMEM = Name("nvidia.com/gpu"), Name("nvidia.com/gpu.shared"), Name("nvidia.com/gpumem")
@@ -175,6 +177,39 @@ DETAILS: list[tuple[Cause, str, str]] = [
 ]
 
 SENTENCES: list[tuple[Cause, str]] = [
+    (
+        PluginKeptOff(Name("HAMi's device plugin"), Name("DaemonSet kube-system/hami"), Name("a:NoSchedule")),
+        "HAMi's device plugin does not tolerate the taint a:NoSchedule, by DaemonSet kube-system/hami, so it never "
+        "starts there; give it that toleration",
+    ),
+    (
+        ConfigsDiffer((Name("kube-system/a"), Name("kube-system/b"))),
+        "ConfigMaps kube-system/a, kube-system/b have different device configurations of HAMi, and nothing in the "
+        "input says which of them it reads: its DaemonSet would, by what it mounts",
+    ),
+    (
+        ConfigMapAbsent(Name("ClusterPolicy p"), Name("m"), Name(""), (Name("kube-system"),)),
+        "ClusterPolicy p reads the ConfigMap m of its own namespace, and there is none; the one of namespace "
+        "kube-system is not mounted; its pods do not start, so new nodes show no GPU",
+    ),
+    (
+        ConfigMapAbsent(Name("DaemonSet a/b"), Name("m"), Name("a"), (), (Name("n"),)),
+        "DaemonSet a/b reads the ConfigMap m of namespace a, and there is none; there is n; its pods do not start, so "
+        "new nodes show no GPU",
+    ),
+    (
+        DefaultAbsent(Name("ClusterPolicy p"), Name("m"), Name("four"), (Name("two"),)),
+        "ClusterPolicy p gives nodes without a label the configuration four, which the ConfigMap m does not have (two)",
+    ),
+    (
+        PassedOver(Name("HAMi"), (Name("a/old"),), (Name("a/new"),)),
+        "ConfigMap a/old: passed over, because HAMi reads a/new",
+    ),
+    (
+        VersionAssumed(Name("quarter"), Name("0.20")),
+        "configuration quarter: NVIDIA's device plugin heeds failRequestsGreaterThanOne: false for MPS from version "
+        "0.20 on; the input does not say which version runs, and this plan assumes such a one",
+    ),
     (WebhookRefuses(Quoted("container a is privileged")), "HAMi's webhook refuses the pod: container a is privileged"),
     (WeightsUnreadable(Quoted("no")), "HAMi's scheduler answers with an error whatever the node: no"),
     (

@@ -97,7 +97,7 @@ def test_what_decides_is_kept_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("is_full", [False, True])
 def test_a_dump_says_how_a_device_plugin_was_started(is_full: bool) -> None:
-    """C1: its image, MIG strategy and configuration; of what else its DaemonSet holds no value is in a dump."""
+    """C1: its image and version, MIG strategy and configuration; of what else its DaemonSet holds nothing is in it."""
     container = {
         "name": "plugin",
         "image": "registry.example/nvidia/k8s-device-plugin:v0.17.4",
@@ -109,7 +109,7 @@ def test_a_dump_says_how_a_device_plugin_was_started(is_full: bool) -> None:
     kept, _ = dumped(raw, is_full=is_full)
 
     assert decoded(raw).daemon_sets == decoded(kept).daemon_sets
-    assert [("nvidia/k8s-device-plugin", ("--mig-strategy=single",), (("DEFAULT_CONFIG", "any"),))] == [
+    assert [("nvidia/k8s-device-plugin:v0.17.4", ("--mig-strategy=single",), (("DEFAULT_CONFIG", "any"),))] == [
         (program.image, program.arguments, program.environment)
         for daemon_set in decoded(kept).daemon_sets
         for program in daemon_set.programs

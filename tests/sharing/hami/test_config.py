@@ -3,10 +3,13 @@
 import pytest
 
 from kerf.errors import DecodeError
+from kerf.model.causes import Name
 from kerf.model.gpu import DeviceShape, GPUModel
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap
+from kerf.sharing.hami.config import ConfigsDiffer
 from kerf.sharing.hami.family import Hami
+from kerf.sharing.registry import problem_in
 
 
 def config_map(text: str, namespace: str = "kube-system") -> ConfigMap:
@@ -105,5 +108,7 @@ def test_two_configurations_that_differ_are_refused() -> None:
     two, four = (config_map(f"nvidia: {{deviceSplitCount: {n}}}", f"ns-{n}") for n in (2, 4))
 
     assert 2 == Hami().configured([two, config_map("nvidia: {deviceSplitCount: 2}", "b")]).config.split_count
-    with pytest.raises(DecodeError, match="ns-2/hami-scheduler-device, ns-4/hami-scheduler-device differ"):
-        Hami().configured([four, two])
+    problem = problem_in([four, two])
+    assert "<ns-2/hami-scheduler-device, ns-4/hami-scheduler-device differ>" == (problem and problem.got)
+    names = (Name("ns-2/hami-scheduler-device"), Name("ns-4/hami-scheduler-device"))
+    assert ConfigsDiffer(names) == Hami().configured([four, two]).obstacle([A10G], {}, {})

@@ -36,6 +36,7 @@ from kerf.manifests.read import Documents, read_documents
 from kerf.manifests.workloads.expansion import expand, with_replicas
 from kerf.model.constraints import INSTANCE_TYPE, Requirements
 from kerf.model.dump import DUMP, ClusterDump
+from kerf.model.evidence import PluginDeployment
 from kerf.model.groups import group_of
 from kerf.model.large import Large
 from kerf.model.market import Market
@@ -43,10 +44,10 @@ from kerf.model.nodeclaim import CONSOLIDATABLE, DRIFTED, INITIALIZED, TRUE, Con
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
-from kerf.model.snapshot import ClusterSnapshot, Upserted
+from kerf.model.snapshot import ClusterSnapshot, ConfigMap, Upserted
 from kerf.model.times import instant_s, instant_text
 from kerf.model.usage import NO_USAGE, Usage
-from kerf.sharing.installed import plugin_of
+from kerf.sharing.installed import deployment_of, plugin_of
 from kerf.sharing.registry import configures
 from kerf.state import ClusterState, observed_memory
 
@@ -157,7 +158,7 @@ def read_input(source: Source, *, with_usage: bool = False, with_history: bool =
         meter.guess(_EXPANDED, _A_POD_S * len(decoded.pods))
         pods = expand(decoded)
         meter.guess(1.0, _A_POD_S * len(pods))
-        snapshot = _snapshot(decoded, pods, at_s, namespaces, skips_broken=source.is_live)
+        snapshot = _snapshot(decoded, pods, at_s, namespaces)
     observed = observed_memory(snapshot.node_pools, snapshot.nodes)
     market = replace(market, observed_memory_mib=observed)
     measured_s = at_s if now_s is not None else max(at_s, _last_measured_s(decoded))
@@ -266,6 +267,13 @@ def plugin_namespaces() -> tuple[str, ...]:
     return settings_of({"plugin_namespaces": text} if text else {}).plugin_namespaces
 
 
+def plugin_deployments(decoded: Decoded) -> list[PluginDeployment]:
+    """The Deployments that say where GPU plugins are configured."""
+    made = (each for each in decoded.workloads if each.kind == "Deployment")
+    found = (deployment_of(each.namespace, each.name, each.template.labels, each.mounts) for each in made)
+    return [each for each in found if each is not None]
+
+
 def note_foreign(decoded: Decoded, namespaces: Sequence[str]) -> None:
     """Say on stderr which objects look like a plugin's and are none, because they are not in these namespaces."""
     maps = [m for m in decoded.config_maps if m.namespace not in namespaces and configures(m)]
@@ -319,9 +327,7 @@ def _unknown_types(pool: NodePool, market: Market) -> list[str]:
     return [name for name in sorted(named.values) if market.find(name) is None]
 
 
-def _snapshot(
-    decoded: Decoded, pods: tuple[Pod, ...], now_s: float, namespaces: Sequence[str], *, skips_broken: bool
-) -> ClusterSnapshot:
+def _snapshot(decoded: Decoded, pods: tuple[Pod, ...], now_s: float, namespaces: Sequence[str]) -> ClusterSnapshot:
     pools = {pool.name: pool for pool in decoded.node_pools}
     labels = {node.provider_id: node.labels for node in decoded.nodes if node.provider_id}
     claims = (
@@ -335,6 +341,7 @@ def _snapshot(
         decoded.node_classes,
         decoded.nodes,
         decoded.daemon_sets,
+        plugin_deployments(decoded),
         decoded.cluster_policies,
         decoded.disruption_budgets,
         # Checkpoints are no configuration, and large.
@@ -362,10 +369,10 @@ def _snapshot(
             try:
                 state.apply(Upserted(value))
             except DecodeError as error:
-                if not skips_broken:
-                    raise
-                # As for the controllers: what others have written must not end the plan for everybody.
+                # What others have written must not end the plan for everybody; who needs it has its reason.
                 left_out.append(f"left out: {error}")
+                if isinstance(value, ConfigMap):
+                    state.take_as_it_is(value)
     for warning in grouped(left_out):
         echo(f"warning: {warning}", err=True)
     return state.snapshot(now_s, state.pending())

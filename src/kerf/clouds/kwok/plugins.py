@@ -42,7 +42,7 @@ from kerf.sharing.gathering import Gathered
 from kerf.sharing.hami.config import HamiConfig
 from kerf.sharing.hami.family import Hami
 from kerf.sharing.hami.records import BIND_PHASE, HANDSHAKE, LOCK, TO_ALLOCATE
-from kerf.sharing.registry import CONFIG_MAPS, FAMILIES, configured, owner_of
+from kerf.sharing.registry import CONFIG_MAPS, configured, owner_of, problem_in
 
 HANDSHAKE_S = 30
 """How often HAMi's device plugin says that it is alive."""
@@ -143,12 +143,12 @@ class DevicePlugins:
     def _family(self, node: Json) -> Family | None:
         """The family of the node's cards; None when its plugin cannot start because its configuration is broken."""
         labels, annotations = _texts_of(node, "labels"), _texts_of(node, "annotations")
-        try:
-            return owner_of(labels, annotations, configured(self._installed.config_maps, self._installed.evidence))
-        except DecodeError as error:
-            self._complain(error)
-        family = owner_of(labels, annotations, FAMILIES)
-        return family if family.selector is None else None
+        maps, evidence = self._installed.config_maps, self._installed.evidence
+        problem = problem_in(maps, evidence)
+        if problem is not None:
+            self._complain(problem)
+        family = owner_of(labels, annotations, configured(maps, evidence))
+        return None if isinstance(family, Hami) and family.fault is not None else family
 
     async def _has_started(self, family: Family, node: Json) -> bool:
         if family.selector is None:
@@ -261,7 +261,9 @@ def _texts_of(obj: Json, part: str) -> dict[str, str]:
 
 
 def _config_map(obj: Json) -> ConfigMap:
-    return ConfigMap(obj["metadata"].get("namespace", ""), obj["metadata"]["name"], obj.get("data") or {})
+    metadata = obj["metadata"]
+    labels = metadata.get("labels") or {}
+    return ConfigMap(metadata.get("namespace", ""), metadata["name"], obj.get("data") or {}, labels)
 
 
 def _evidence(daemons: Iterable[Json]) -> PluginEvidence:

@@ -17,12 +17,14 @@ from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.uses import uses_problems
 from kerf.sharing.family import SHARING, Family
 from kerf.sharing.hami.family import Basis, Hami
+from kerf.sharing.installed import on_nodes
 from kerf.sharing.nvidia.choice import label_choices
-from kerf.sharing.nvidia.device_plugin import CONFIG_LABEL
+from kerf.sharing.nvidia.device_plugin import CONFIG_LABEL, PluginConfigs
 from kerf.sharing.nvidia.mig import STRATEGY_LABEL, Mig
 from kerf.sharing.nvidia.replicas import Replicated
 from kerf.sharing.nvidia.whole import Whole
 from kerf.sharing.registry import families_of, owner_of, unknown_sharing
+from kerf.sharing.wiring import findings
 
 _GPU_RESOURCES = "nvidia.com/"
 _MOST_ALIKE = 3
@@ -91,6 +93,8 @@ def _run_notes(snapshot: ClusterSnapshot) -> list[str]:
 def pool_notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tuple[str, ...]:
     """What an operator should know of the pools, and of their cards where one of the pods asks for any."""
     found = [*_sharing_notes(snapshot)]
+    if any("/" in name for pod in pods for name in pod.spec.requests):
+        found += [cause_text(each.cause) for each in findings(snapshot.config_maps, snapshot.evidence)]
     if any(name.startswith(_GPU_RESOURCES) for pod in pods for name in pod.spec.requests):
         found += (*_label_notes(snapshot), *_unknown_notes(snapshot, market))
     return tuple(found)
@@ -142,7 +146,7 @@ def _sharing_notes(snapshot: ClusterSnapshot) -> list[str]:
     for pool in sorted(snapshot.node_pools, key=lambda p: p.name):
         annotations = pool.stated_annotations
         family = owner_of(pool.labels, annotations, families)
-        if family.selector is not None and pool.taints:
+        if family.selector is not None and pool.taints and not on_nodes(family.plugins, pool.labels):
             found.append(
                 f"NodePool {pool.name} has the taint {min(pool.taints)}: unless {family.title}'s device plugin was "
                 "installed with a toleration for it, its nodes register no card"
@@ -198,6 +202,12 @@ def _unknown_notes(snapshot: ClusterSnapshot, market: Market) -> list[str]:
     return found
 
 
+def _has_absent_map(configs: PluginConfigs, labels: Mapping[str, str]) -> bool:
+    """Whether the plugin of such nodes reads a ConfigMap that is not there, which is said of the plugin."""
+    settings = configs.settings(labels)
+    return settings is not None and bool(settings.config_map) and not configs.known(labels)
+
+
 def _unknown(labels: Mapping[str, str], annotations: Mapping[str, str], families: Sequence[Family]) -> str:
     """What is not known of nodes with these labels, and what is planned for; empty where nothing rests on it."""
     family = owner_of(labels, annotations, families)
@@ -207,7 +217,7 @@ def _unknown(labels: Mapping[str, str], annotations: Mapping[str, str], families
     if isinstance(family, Mig) and not plugin.mig_strategy(labels) and STRATEGY_LABEL not in labels:
         why = _NEITHER if plugin.settings(labels) is None else "no ConfigMap that is read holds its configuration"
         return f"the MIG strategy of NVIDIA's device plugin is unknown ({why}): planned for mixed and single"
-    if plugin.is_unread(labels):
+    if plugin.is_unread(labels) and not _has_absent_map(plugin, labels):
         return (
             f"NVIDIA's device plugin gives its nodes the configuration {default}, which no ConfigMap that is read "
             "holds: planned without it"

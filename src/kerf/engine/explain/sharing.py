@@ -11,9 +11,10 @@ from kerf.model.causes import Cause, Lack, Name
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.pods import DEFAULT_SCHEDULER, HAMI_SCHEDULER
 from kerf.model.quantities import MEMORY, quantity_text
-from kerf.sharing.family import SHARING, Unreadable
+from kerf.sharing.family import SHARING, PluginKeptOff, Unreadable
 from kerf.sharing.hami import fit as hami
 from kerf.sharing.hami.admission import IGNORE_LABEL
+from kerf.sharing.hami.config import ConfigsDiffer
 from kerf.sharing.hami.family import NoProfileAllowed
 from kerf.sharing.hami.mig import HAMI_MODE
 from kerf.sharing.hami.refusals import (
@@ -56,6 +57,7 @@ from kerf.sharing.nvidia.replicas import NoConfig
 from kerf.sharing.nvidia.whole import TooFewGpus
 from kerf.sharing.registry import DoubleBooked, UnknownSharing
 from kerf.sharing.unsupported import UnsupportedSharing
+from kerf.sharing.wiring import ConfigMapAbsent, DefaultAbsent, PassedOver, VersionAssumed
 
 _CARDS_OUT = {
     hami.NO_SLOT: "needs a free slot of a GPU; every slot is taken",
@@ -317,6 +319,58 @@ def _(cause: TooManyAtOnce) -> str:
 
 
 # Nodes whose cards would never be shown.
+
+
+@reason.register
+def _(cause: PluginKeptOff) -> str:
+    return (
+        f"{cause.plugin} does not tolerate the taint {cause.taint}, by {cause.daemon_set}, so it never starts there; "
+        "give it that toleration"
+    )
+
+
+@reason.register
+def _(cause: ConfigsDiffer) -> str:
+    return (
+        f"ConfigMaps {', '.join(cause.config_maps)} have different device configurations of HAMi, and nothing in the "
+        "input says which of them it reads: its DaemonSet would, by what it mounts"
+    )
+
+
+# Plugins whose configuration is not where they look.
+
+
+@reason.register
+def _(cause: ConfigMapAbsent) -> str:
+    place = f"namespace {cause.namespace}" if cause.namespace else "its own namespace"
+    text = f"{cause.reader} reads the ConfigMap {cause.config_map} of {place}, and there is none"
+    if cause.elsewhere:
+        text += f"; the one of namespace {', '.join(cause.elsewhere)} is not mounted"
+    elif cause.instead:
+        text += f"; there is {', '.join(cause.instead)}"
+    return f"{text}; its pods do not start, so new nodes show no GPU"
+
+
+@reason.register
+def _(cause: DefaultAbsent) -> str:
+    return (
+        f"{cause.reader} gives nodes without a label the configuration {cause.default}, which the ConfigMap "
+        f"{cause.config_map} does not have ({', '.join(cause.known) or 'it has none'})"
+    )
+
+
+@reason.register
+def _(cause: PassedOver) -> str:
+    word = "ConfigMap" if len(cause.config_maps) == 1 else "ConfigMaps"
+    return f"{word} {', '.join(cause.config_maps)}: passed over, because {cause.whose} reads {', '.join(cause.read)}"
+
+
+@reason.register
+def _(cause: VersionAssumed) -> str:
+    return (
+        f"configuration {cause.config}: NVIDIA's device plugin heeds failRequestsGreaterThanOne: false for MPS from "
+        f"version {cause.since} on; the input does not say which version runs, and this plan assumes such a one"
+    )
 
 
 @reason.register

@@ -54,6 +54,7 @@ from kerf.model.quantities import COST_PER_HOUR, NODES, NOTHING, RESERVED_PREFIX
 from kerf.model.snapshot import ClusterSnapshot, DaemonSet, NodeClass, ResourceQuota
 from kerf.sharing.announced import replicas_announced
 from kerf.sharing.family import Family
+from kerf.sharing.installed import kept_off
 from kerf.sharing.nvidia.choice import CONFIGURATION_LABELS, as_chosen, label_choices
 from kerf.sharing.registry import double_booked, families_of, owner_of
 from kerf.sharing.shown import will_show
@@ -593,6 +594,8 @@ def _obstacle(pool: NodePool, kind: InstanceType, families: Sequence[Family], fa
     problem: Cause | None = double_booked(pool.labels, pool.stated_annotations, families)
     if problem is None:
         problem = family.obstacle(kind.devices, pool.labels, pool.stated_annotations)
+    if problem is None and pool.taints:
+        problem = kept_off(family.plugins, pool.labels, pool.taints)
     chosen = as_chosen(problem, pool.chosen_labels)
     return None if chosen is None else CardsNeverShown(chosen)
 

@@ -1,6 +1,6 @@
 """ConfigMaps by which cards are shared."""
 
-from kerf.errors import DecodeError, brief, cut
+from kerf.errors import brief, cut
 from kerf.lint.context import LintContext
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
@@ -8,7 +8,7 @@ from kerf.lint.spelling import nearest
 from kerf.lint.subject import Subject
 from kerf.model.snapshot import ConfigMap
 from kerf.sharing.config_keys import HAMI, repeated, unknown_keys
-from kerf.sharing.registry import configured
+from kerf.sharing.registry import problem_in
 
 
 @rule("KL006", "unreadable-sharing-configuration", Severity.ERROR, ("ConfigMap",))
@@ -22,9 +22,8 @@ def unreadable(subject: Subject, context: LintContext) -> Notes:
     del context
     if not isinstance(subject.value, ConfigMap):
         return
-    try:
-        configured((subject.value,))
-    except DecodeError as error:
+    error = problem_in((subject.value,))
+    if error is not None:
         got = error.got.strip("<>") if isinstance(error.got, str) and error.got.startswith("<") else brief(error.got)
         field = f"{error.path}: " if error.path else ""
         yield Note(("data",), f"{field}expected {error.expected}, got {got}", error.hint, at_key=True)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kerf.model.evidence import READ_VARIABLES, read_arguments, read_image
+from kerf.model.evidence import READ_VARIABLES, read_arguments, read_image, read_mounts
 from kerf.model.pods import READ_DOMAINS
 from kerf.model.volumes import BIND_COMPLETED, DEFAULT_CLASS, MIGRATED, OLD_CLASS, OLD_DEFAULT_CLASS, SELECTED_NODE
 
@@ -124,7 +124,33 @@ _POD_SPEC = _of(
 _TEMPLATE = _of("", metadata=_METADATA, spec=_POD_SPEC)
 _PROGRAM = {**_CONTAINER, "image": read_image, "command": _read_flags, "args": _read_flags, "env": _read_variables}
 """A container that may be a device plugin: only what is read of it, since settings and names may be secrets."""
-_DAEMON_TEMPLATE = _of("", metadata=_METADATA, spec={**_POD_SPEC, "containers": _PROGRAM})
+_PROGRAMS = {**_POD_SPEC, "containers": _PROGRAM}
+
+
+def _with_mounts(form: Form, *, by_flags: bool) -> Callable[[Any], Any]:
+    """A pod spec by that form, and with the ConfigMaps in which its programs look for a configuration: no others."""
+
+    def kept(value: Any) -> Any:
+        spec = _kept(value, form)
+        mounts = read_mounts(value, by_flags=by_flags)
+        if not mounts or not isinstance(spec, dict):
+            return spec
+        by_volume = {each.volume: each.config_map for each in mounts}
+        volumes = [{"name": volume, "configMap": {"name": name}} for volume, name in by_volume.items()]
+        spec["volumes"] = [*(spec.get("volumes") or ()), *volumes]
+        for was, now in zip(value["containers"], spec["containers"], strict=True):
+            paths = [
+                (each.volume, each.path) for each in read_mounts({**value, "containers": [was]}, by_flags=by_flags)
+            ]
+            if paths:
+                now["volumeMounts"] = [{"name": volume, "mountPath": path} for volume, path in paths]
+        return spec
+
+    return kept
+
+
+_DAEMON_TEMPLATE = _of("", metadata=_METADATA, spec=_with_mounts(_PROGRAMS, by_flags=True))
+_DEPLOYMENT_TEMPLATE = _of("", metadata=_METADATA, spec=_with_mounts(_POD_SPEC, by_flags=False))
 _SELECTOR: Form = None
 _RESIZED = "name resources allocatedResources"
 _INIT_STATUS = _of(_RESIZED, state=_of("", terminated=_of("exitCode")))
@@ -190,13 +216,19 @@ FORMS: Mapping[str, Form] = {
     "ConfigMap": _object(data=None),
     "ResourceQuota": _object(spec=None),
     "ClusterPolicy": _object(
-        spec=_of("", mig=_of("strategy"), devicePlugin=_of("enabled", config=_of("name default")))
+        spec=_of(
+            "",
+            mig=_of("strategy"),
+            devicePlugin=_of("enabled version", config=_of("name default")),
+            daemonsets=_of("tolerations"),
+        ),
+        status=_of("namespace"),
     ),
     "LimitRange": _object(spec=None),
     "PriorityClass": _object(_OF_NODES, value=None, globalDefault=None, preemptionPolicy=None),
     "PodDisruptionBudget": _object(spec=None, status=_of("disruptionsAllowed")),
     "DaemonSet": _object(spec=_of("selector", template=_DAEMON_TEMPLATE)),
-    "Deployment": _SET,
+    "Deployment": _object(spec=_of("replicas selector", template=_DEPLOYMENT_TEMPLATE)),
     "ReplicaSet": _SET,
     "StatefulSet": _object(spec=_STATEFUL_SET_SPEC),
     "Job": _object(spec=_JOB_SPEC, status=_of("succeeded startTime")),

@@ -14,7 +14,7 @@ from kerf.manifests.schema import Path, Problem, Report, mistake
 from kerf.manifests.volumes.decode import claim_templates_of
 from kerf.model.constraints import Toleration
 from kerf.model.cronjobs import CronJob
-from kerf.model.evidence import READ_VARIABLES, read_arguments, read_image
+from kerf.model.evidence import READ_VARIABLES, read_arguments, read_image, read_mounts
 from kerf.model.groups import KUEUE_QUEUE
 from kerf.model.pods import Owner, Pod, PodSpec
 from kerf.model.snapshot import DaemonSet, PluginContainer
@@ -96,7 +96,8 @@ def daemon_set_of(raw: dict[str, Any], report: Report, admission: AdmissionDefau
         return None
     spec = replace(pod.spec, tolerations=(*pod.spec.tolerations, *_DAEMON_TOLERATIONS))
     containers = raw["spec"]["template"]["spec"].get("containers") or ()
-    return DaemonSet(pod.namespace, pod.name, replace(pod, spec=spec), tuple(map(_program, containers)))
+    mounts = read_mounts(raw["spec"]["template"]["spec"])
+    return DaemonSet(pod.namespace, pod.name, replace(pod, spec=spec), tuple(map(_program, containers)), mounts)
 
 
 def _program(container: dict[str, Any]) -> PluginContainer:
@@ -138,6 +139,7 @@ def workload_of(raw: dict[str, Any], report: Report, admission: AdmissionDefault
         suspended=_suspended(spec, meta) if kind == "Job" else "",
         deadline_s=_whole(spec.get("activeDeadlineSeconds")) if kind == "Job" else None,
         started_s=instant((raw.get("status") or {}).get("startTime")) if kind == "Job" else None,
+        mounts=read_mounts(spec["template"]["spec"], by_flags=False) if kind == "Deployment" else (),
     )
 
 

@@ -10,11 +10,15 @@ from fractions import Fraction
 from typing import Any, NamedTuple, cast
 
 from kerf.errors import DecodeError
+from kerf.model.causes import Cause, Name, Quoted
+from kerf.model.evidence import HAMIS_FILE, PluginEvidence, Project, Role
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.snapshot import ConfigMap
 from kerf.sharing.config_yaml import Field, document
+from kerf.sharing.family import Unreadable
 
-CONFIG_MAP, CONFIG_KEY = "hami-scheduler-device", "device-config.yaml"
+CONFIG_MAP, CONFIG_KEY = "hami-scheduler-device", HAMIS_FILE
+_VOLCANOS = "volcano.sh/"
 
 
 @dataclass(frozen=True)
@@ -111,17 +115,79 @@ NVIDIA_KEYS = tuple(_FIELDS)
 """Keys of the section `nvidia` that Kerf reads."""
 
 
-def find_config(config_maps: Sequence[ConfigMap]) -> HamiConfig | None:
-    """HAMi's settings, from its ConfigMap; None when there is none.
+@dataclass(frozen=True)
+class HeldConfig:
+    """HAMi's settings as one ConfigMap states them, or why they cannot be read; chart's defaults then."""
 
-    Raises DecodeError when the map is there and cannot be read, or when two of them differ.
+    config_map: ConfigMap
+    config: HamiConfig = CHART_DEFAULTS
+    fault: Unreadable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigsDiffer(Cause):
+    """Several ConfigMaps could be HAMi's, with different contents, and nothing says which one it reads."""
+
+    config_maps: tuple[Name, ...]
+
+
+def is_config(config_map: ConfigMap) -> bool:
+    """Whether a map has the form of HAMi's device configuration, whatever the release is called.
+
+    Volcano's device plugin has the same key in a map of its own, for resources of its own (`volcano.sh/vgpu-number`).
     """
-    found = sorted((m for m in config_maps if m.name == CONFIG_MAP), key=lambda m: m.namespace)
-    configs = [_parse(config_map) for config_map in found]
-    if any(config != configs[0] for config in configs):
-        names = ", ".join(f"{m.namespace}/{m.name}" for m in found)
-        raise DecodeError("", "one device configuration of HAMi", f"<{names} differ>", place="ConfigMap")
-    return configs[0] if configs else None
+    text = config_map.data.get(CONFIG_KEY)
+    return config_map.name == CONFIG_MAP or (text is not None and _VOLCANOS not in text)
+
+
+def find_configs(config_maps: Sequence[ConfigMap], faults: list[DecodeError] | None = None) -> tuple[HeldConfig, ...]:
+    """The maps that could be HAMi's, in the order of their names.
+
+    Raises DecodeError for one that cannot be read; given `faults`, these get it.
+    """
+    ordered = sorted(filter(is_config, config_maps), key=lambda m: (m.namespace, m.name))
+    return tuple(_held(config_map, faults) for config_map in ordered)
+
+
+def _held(config_map: ConfigMap, faults: list[DecodeError] | None) -> HeldConfig:
+    try:
+        return HeldConfig(config_map, _parse(config_map))
+    except DecodeError as error:
+        if faults is None:
+            raise
+        faults.append(error)
+        return HeldConfig(config_map, fault=Unreadable(Quoted(str(error))))
+
+
+def mounted(evidence: PluginEvidence) -> tuple[tuple[str, str], ...]:
+    """Namespace and name of the ConfigMaps that HAMi's device plugin and scheduler mount, where the input says so."""
+    plugins = ((each.namespace, each.settings.config_map) for each in evidence.of(Project.HAMI))
+    schedulers = (
+        (each.namespace, each.config_map) for each in evidence.deployments if each.role is Role.HAMIS_SCHEDULER
+    )
+    return tuple(dict.fromkeys((place, name) for place, name in (*plugins, *schedulers) if name))
+
+
+def chosen(held: Sequence[HeldConfig], evidence: PluginEvidence) -> tuple[HeldConfig, ...]:
+    """The maps that HAMi goes by; one, unless nothing says which of several.
+
+    What its programs mount, where that is known. Else the map of the release that runs: the chart calls the device
+    plugin `<release>-device-plugin` and the map `<release>-scheduler-device` (templates/_helpers.tpl, v2.10.0). Else
+    one in the plugin's namespace, else one with the name that the chart gives by default.
+    """
+    named = mounted(evidence)
+    if named:
+        return tuple(each for each in held if (each.config_map.namespace, each.config_map.name) in named)
+    own = evidence.of(Project.HAMI)
+    releases = {(each.namespace, each.name.removesuffix("-device-plugin") + "-scheduler-device") for each in own}
+    rules: tuple[Callable[[ConfigMap], bool], ...] = (
+        lambda m: (m.namespace, m.name) in releases,
+        lambda m: any(m.namespace == each.namespace for each in own),
+        lambda m: m.name == CONFIG_MAP,
+    )
+    for rule in rules:
+        held = [each for each in held if rule(each.config_map)] or held
+    return tuple(held)
 
 
 def _parse(config_map: ConfigMap) -> HamiConfig:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 
+from kerf.errors import DecodeError
 from kerf.model.causes import Cause, Name, Quoted
 from kerf.model.evidence import NO_EVIDENCE, DevicePlugin, PluginEvidence, Project
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState, Slice
@@ -30,7 +31,7 @@ from kerf.sharing.hami.admission import (
     overflows,
     requests_of,
 )
-from kerf.sharing.hami.config import CHART_DEFAULTS, HamiConfig, find_config
+from kerf.sharing.hami.config import CHART_DEFAULTS, ConfigsDiffer, HamiConfig, HeldConfig, chosen, find_configs
 from kerf.sharing.hami.fit import Headroom, Request, Segment, Shortage, node_score, place
 from kerf.sharing.hami.mig import HAMI_MODE, allowed_profiles
 from kerf.sharing.hami.occupancy import booked, record_of, recorded_use, with_occupants
@@ -74,7 +75,8 @@ class Hami:
     `honours_pins` is for a stand-in of the scheduler: it obeys `use-gpuuuid` also where Kerf wrote it, which planning
     ignores. `has_config` and `has_rival_config` say whether a ConfigMap of HAMi, and of NVIDIA's plugins, is in the
     cluster. `own` are its DaemonSets. `rivals` are those of NVIDIA's that beat the label, and `yields` that a rival's
-    ConfigMap does; `basis` is what they are weighed against.
+    ConfigMap does; `basis` is what they are weighed against. `held` are the maps that could be HAMi's, `unconfigured`
+    is what counts without any of them, and `fault` is why its programs would not start with the one that they read.
     """
 
     config: HamiConfig = CHART_DEFAULTS
@@ -89,6 +91,9 @@ class Hami:
     yields: bool = False
     # Not compared: a pod that comes or goes must not make the state join every node again.
     basis: Basis = field(default=Basis.LABEL, compare=False)
+    fault: Cause | None = None
+    unconfigured: HamiConfig = field(default=CHART_DEFAULTS, repr=False)
+    held: tuple[HeldConfig, ...] = field(default=(), compare=False, repr=False)
 
     @cached_property
     def resources(self) -> frozenset[str]:
@@ -105,21 +110,32 @@ class Hami:
         """Its own resources, and the number of GPUs where it has a name of its own."""
         return self.resources | ({self.config.count} - {NVIDIA_GPU})
 
-    def configured(self, config_maps: Sequence[ConfigMap]) -> "Hami":
-        """With the settings of HAMi's ConfigMap. Raises DecodeError when it cannot be read."""
-        config = find_config(config_maps)
+    @property
+    def plugins(self) -> tuple[DevicePlugin, ...]:
+        """Its DaemonSets."""
+        return self.own
+
+    def configured(self, config_maps: Sequence[ConfigMap], faults: list[DecodeError] | None = None) -> "Hami":
+        """With the settings of HAMi's ConfigMap. Raises DecodeError when it cannot be read, or adds it to `faults`."""
         is_rival = states_configuration(config_maps) or states_layouts(config_maps)
-        held = replace(self, config=config or self.config, has_config=config is not None, has_rival_config=is_rival)
-        return held.installed(NO_EVIDENCE)
+        held = find_configs(config_maps, faults)
+        return replace(self, held=held, unconfigured=self.config, has_rival_config=is_rival).installed(NO_EVIDENCE)
 
     def installed(self, evidence: PluginEvidence) -> "Hami":
-        """With the label by which its DaemonSet chooses nodes, and what of the cluster beats that label."""
-        own, rivals = evidence.of(Project.HAMI), evidence.of(Project.NVIDIA)
-        basis = Basis.ASKED if evidence.asked & self.resources else Basis.LABEL
-        if evidence.has_register or self.has_config or own:
+        """With its ConfigMap, the label by which its DaemonSet chooses nodes, and what of the cluster beats it."""
+        own, rivals, read = evidence.of(Project.HAMI), evidence.of(Project.NVIDIA), chosen(self.held, evidence)
+        config = read[0].config if read else self.unconfigured
+        fault: Cause | None = next((each.fault for each in read if each.fault is not None), None)
+        if fault is None and any(each.config != config for each in read):
+            fault = ConfigsDiffer(tuple(Name(each.config_map.key) for each in read))
+        basis = Basis.ASKED if evidence.asked & config.slice_resources else Basis.LABEL
+        if evidence.has_register or read or own:
             basis, rivals = Basis.INSTALLED, ()
         return replace(
             self,
+            config=config,
+            fault=fault,
+            has_config=bool(read),
             selector=next((plugin.selector[0] for plugin in own if plugin.selector), self.selector),
             own=own,
             rivals=rivals,
@@ -209,8 +225,10 @@ class Hami:
     def obstacle(
         self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]
     ) -> Cause | None:
-        """That cards are to be cut by MIG and have no profile that HAMi is allowed."""
+        """That its ConfigMap cannot be read, or that cards are to be cut by MIG and have no profile that is allowed."""
         del labels
+        if self.fault is not None:
+            return self.fault
         if annotations.get(HAMI_MODE) != MIG_MODE:
             return None
         bare = next((s for s in shapes if not allowed_profiles(s, self.config)), None)

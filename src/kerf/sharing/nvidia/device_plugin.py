@@ -4,28 +4,39 @@ A node names one by its label. Without the label it has the one that the plugin 
 fallbacks find: the plugin's chart takes the configuration `default`, else the only one (chart of k8s-device-plugin
 0.17, `config.fallbackStrategies: [named, single]`), and the GPU operator none. Keys, defaults and what is
 refused as that plugin has them (api/config/v1, README "Shared access to GPUs").
+
+In the ConfigMap that a plugin mounts, or that a ClusterPolicy names, every key is a configuration: `version: v1` alone
+switches sharing off, and so does an empty text. Where no plugin says which map it reads, a map is known by its form.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kerf.model.causes import Cause
+from kerf.errors import DecodeError
+from kerf.model.causes import Cause, Quoted
 from kerf.model.evidence import DevicePlugin, PluginEvidence, PluginSettings, Project
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.snapshot import ConfigMap
-from kerf.sharing.config_yaml import Field, documents
-from kerf.sharing.installed import runs_on
+from kerf.sharing.config_yaml import Field, document
+from kerf.sharing.family import Unreadable
+from kerf.sharing.installed import looks_in, runs_on
 from kerf.sharing.nvidia.config_names import name_problem
 
 CONFIG_LABEL = "nvidia.com/device-plugin.config"
 TIME_SLICING, MPS = "time-slicing", "mps"
 NO_STRATEGY, SINGLE, MIXED = "none", "single", "mixed"
 _MARKS = re.compile(r"""(?ms)\A(?=.*^version\s*:\s*["']?v1\b)(?=.*^(?:sharing|flags)\s*:)""")
-_VENDOR, _DEFAULT, _SHARED = "nvidia.com/", "default", ".shared"
+_HINTS = re.compile(r"""\b(?:sharing|flags)["']?\s*:""")
+_VENDOR, _DEFAULT, _SHARED, _VERSION = "nvidia.com/", "default", ".shared", "v1"
 COPY = "kerf-gpu-sharing"
 """The name of a ConfigMap that is a copy of what a plugin reads by another name."""
+USUAL_MAPS = ("time-slicing-config", "mps-config", "device-plugin-config", "nvidia-device-plugin-configs", COPY)
+"""Names of the plugin's ConfigMaps in its chart and in NVIDIA's documentation (2026-11)."""
+TOP_KEYS = frozenset({"version", "health", "flags", "resources", "sharing", "imex"})
 _CHARTS_OWN, _EMPTY = PluginSettings(uses_config=True, fallbacks=("named", "single")), ("empty",)
+RELAXED_SINCE = (0, 20)
+"""The first version whose MPS heeds `failRequestsGreaterThanOne: false` (api/config/v1/config.go, v0.20.0)."""
 
 
 @dataclass(frozen=True)
@@ -33,79 +44,121 @@ class PluginConfig:
     """One named configuration.
 
     `sharing` is `time-slicing`, `mps` or empty; `replicas` by the resource that is shared, before it is renamed.
-    `mig_strategy` is empty where the configuration does not say.
+    `mig_strategy` is empty where the configuration does not say. `fails_above_one` is what the configuration states,
+    None where it does not. `most` are the replicas that a container may ask for, 0 for any number. With a `fault` the
+    plugin does not start.
     """
 
     name: str
     sharing: str = ""
     replicas: Mapping[str, int] = field(default_factory=dict, hash=False)
     renames: bool = False
-    refuses_more_than_one: bool = False
+    fails_above_one: bool | None = None
     mig_strategy: str = ""
+    most: int = 0
+    fault: Unreadable | None = None
 
     def shown_as(self, resource: str) -> str:
         """The name under which kubelet shows a resource."""
         return resource + _SHARED if self.renames and resource in self.replicas else resource
 
     @property
-    def most(self) -> int:
-        """The most replicas that a container may ask for; 0 for any number. MPS never gives more than one."""
-        return 1 if self.sharing == MPS or self.refuses_more_than_one else 0
+    def is_relaxed(self) -> bool:
+        """Whether it lets a container have several replicas of MPS, which plugins before 0.20 do not heed."""
+        return self.sharing == MPS and self.fails_above_one is False
+
+    def run_by(self, version: tuple[int, int] | None) -> "PluginConfig":
+        """The same as a plugin of that version reads it; of an unknown version, as the newest does."""
+        heeds = version is None or version >= RELAXED_SINCE
+        fails = self.fails_above_one is True if self.sharing != MPS else not (self.is_relaxed and heeds)
+        return replace(self, most=1 if fails else 0)
+
+
+@dataclass(frozen=True)
+class ConfigSet:
+    """Configurations by name. `torn` are names that two ConfigMaps give different contents."""
+
+    by_name: Mapping[str, PluginConfig] = field(default_factory=dict, hash=False)
+    torn: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class PluginConfigs:
-    """All of a cluster, by name. `torn` are names that two ConfigMaps give different contents.
+    """All of a cluster.
 
-    `held` are the same with the names of the maps that hold them; `plugins` say how NVIDIA's device plugin was started,
-    the operator's first, and are empty where that is unknown.
+    `by_name` and `torn` are those of the first plugin that says which ConfigMap it reads, else of every map that has
+    their form. `plugins` say how NVIDIA's device plugin was started, the operator's first, each with its `sets`; they
+    are empty where that is unknown. `held` are the configurations by form with the map of each.
     """
 
     by_name: Mapping[str, PluginConfig] = field(default_factory=dict, hash=False)
     torn: tuple[str, ...] = ()
-    held: tuple[tuple[str, PluginConfig], ...] = ()
     plugins: tuple[DevicePlugin, ...] = ()
+    sets: tuple[ConfigSet, ...] = ()
+    held: tuple[tuple[ConfigMap, PluginConfig], ...] = field(default=(), compare=False, repr=False)
+    maps: tuple[ConfigMap, ...] = field(default=(), compare=False, repr=False)
 
     def installed(self, evidence: PluginEvidence) -> "PluginConfigs":
-        """Those of the ConfigMap that the operator names, where it names one, and how the plugin was started."""
+        """Those of the ConfigMaps that plugins mount or a policy names, where they do, and how each was started."""
         plugins = evidence.of(Project.NVIDIA)
-        map_name = next((each.settings.config_map for each in plugins if each.settings.config_map), "")
-        kept = [pair for pair in self.held if not map_name or pair[0] in (map_name, COPY)]
-        return replace(_joined(kept), held=self.held, plugins=plugins)
+        sets = tuple(self._read_by(plugin) for plugin in plugins)
+        named = (held for plugin, held in zip(plugins, sets, strict=True) if plugin.settings.config_map)
+        first = next(named, None) or _joined(config for _, config in self.held)
+        return replace(self, by_name=first.by_name, torn=first.torn, plugins=plugins, sets=sets)
+
+    def _read_by(self, plugin: DevicePlugin) -> ConfigSet:
+        """The configurations that a plugin can have: every key of its ConfigMap, or of the copy that stands for it."""
+        name, version = plugin.settings.config_map, plugin.settings.version
+        if not name:
+            return _joined(config.run_by(version) for _, config in self.held)
+        named = (m for m in self.maps if m.name == COPY or (m.name == name and looks_in(plugin, m.namespace)))
+        configs = (_parsed(m, key, []) for m in named for key in sorted(m.data))
+        return _joined(config.run_by(version) for config in configs)
+
+    def _place(self, labels: Mapping[str, str]) -> tuple[PluginSettings | None, ConfigSet]:
+        for plugin, held in zip(self.plugins, self.sets, strict=True):
+            if runs_on(plugin, labels):
+                return plugin.settings, held
+        return None, ConfigSet(self.by_name, self.torn)
 
     def settings(self, labels: Mapping[str, str]) -> PluginSettings | None:
         """How the plugin was started that runs on nodes with these labels; None where nothing says so."""
-        return next((plugin.settings for plugin in self.plugins if runs_on(plugin, labels)), None)
+        return self._place(labels)[0]
+
+    def known(self, labels: Mapping[str, str]) -> Mapping[str, PluginConfig]:
+        """The configurations that nodes with these labels can have, by name."""
+        return self._place(labels)[1].by_name
 
     def default(self, labels: Mapping[str, str]) -> str:
         """The name of the configuration that a node has without a label; empty for none.
 
         Where it is unknown how the plugin was started, as its chart does.
         """
-        settings = self.settings(labels) or _CHARTS_OWN
+        stated, held = self._place(labels)
+        settings = stated or _CHARTS_OWN
         if settings.default or not settings.uses_config:
             return settings.default
         for fallback in settings.fallbacks:
             if fallback == "empty":
                 return ""
-            if fallback == "named" and _DEFAULT in self.by_name:
+            if fallback == "named" and _DEFAULT in held.by_name:
                 return _DEFAULT
-            if fallback == "single" and len(self.by_name) == 1:
-                return next(iter(self.by_name))
+            if fallback == "single" and len(held.by_name) == 1:
+                return next(iter(held.by_name))
         return ""
 
     def of(self, labels: Mapping[str, str]) -> PluginConfig | None:
         """What a node with these labels has; None where it has none, or one that is not known."""
-        settings = self.settings(labels)
+        settings, held = self._place(labels)
         if settings is not None and not settings.uses_config:
             return None
         named = labels.get(CONFIG_LABEL, self.default(labels))
-        return None if named in self.torn and CONFIG_LABEL in labels else self.by_name.get(named)
+        return None if named in held.torn and CONFIG_LABEL in labels else held.by_name.get(named)
 
     def is_unread(self, labels: Mapping[str, str]) -> bool:
         """Whether nodes with these labels have a configuration by default that no known ConfigMap holds."""
         name = self.default(labels)
-        return CONFIG_LABEL not in labels and bool(name) and name not in self.by_name
+        return CONFIG_LABEL not in labels and bool(name) and name not in self.known(labels)
 
     def mig_strategy(self, labels: Mapping[str, str]) -> str:
         """What the plugin was started with, else what the configuration says, else the plugin's own default.
@@ -120,42 +173,93 @@ class PluginConfigs:
         return "" if is_open else NO_STRATEGY
 
     def problem(self, labels: Mapping[str, str]) -> Cause | None:
-        """Why the configuration that the labels name cannot be used; None when it can, or when none is named."""
-        named, settings = labels.get(CONFIG_LABEL), self.settings(labels)
-        if named is None or (settings is not None and not settings.uses_config):
+        """Why the configuration cannot be used that nodes with these labels have; None when it can, or for none."""
+        settings, held = self._place(labels)
+        if settings is not None and not settings.uses_config:
             return None
-        return name_problem(CONFIG_LABEL, named, self.by_name, self.torn)
+        config, named = self.of(labels), labels.get(CONFIG_LABEL)
+        if config is not None and config.fault is not None:
+            return config.fault
+        return None if named is None else name_problem(CONFIG_LABEL, named, held.by_name, held.torn)
 
 
-def find_plugin_configs(config_maps: Sequence[ConfigMap]) -> PluginConfigs:
+def find_plugin_configs(config_maps: Sequence[ConfigMap], faults: list[DecodeError] | None = None) -> PluginConfigs:
     """The configurations of the device plugin, in whatever map they are.
 
-    Raises DecodeError with map, key and field for what the plugin would not start with.
+    A map is the plugin's where a text of it has the form of a configuration, or by its usual name; then its other texts
+    count that could be one, as `version: v1` alone. Raises DecodeError with map, key and field for what the plugin
+    would not start with; given `faults`, these get it, and such a configuration bears its fault.
     """
-    held = tuple((m.name, _config(key, document)) for key, m, document in documents(config_maps, _MARKS))
-    return replace(_joined(held), held=held)
+    ordered = sorted(config_maps, key=lambda m: (m.namespace, m.name))
+    held = tuple((m, _parsed(m, key, faults)) for m in ordered for key in sorted(plugin_keys(m)))
+    found = _joined(config for _, config in held)
+    return PluginConfigs(found.by_name, found.torn, held=held, maps=tuple(ordered))
 
 
-def _joined(held: Sequence[tuple[str, PluginConfig]]) -> PluginConfigs:
+def plugin_keys(config_map: ConfigMap) -> list[str]:
+    """The keys of a map under which the device plugin would find configurations, by their form."""
+    definite = {key for key, text in config_map.data.items() if is_configuration(text)}
+    if not definite and config_map.name not in USUAL_MAPS:
+        return []
+    more = (key for key, text in config_map.data.items() if key not in definite and _may_be(config_map, key, text))
+    return [*sorted(definite), *more]
+
+
+def _joined(configs: Iterable[PluginConfig]) -> ConfigSet:
     found: dict[str, PluginConfig] = {}
     torn = set()
-    for _, config in held:
+    for config in configs:
         if found.setdefault(config.name, config) != config:
             torn.add(config.name)
-    return PluginConfigs(found, tuple(sorted(torn)))
+    return ConfigSet(found, tuple(sorted(torn)))
 
 
 def states_configuration(config_maps: Sequence[ConfigMap]) -> bool:
     """Whether a map holds a configuration of the device plugin, be it one that cannot be read."""
-    return any(is_configuration(text) for config_map in config_maps for text in config_map.data.values())
+    return any(plugin_keys(config_map) for config_map in config_maps)
 
 
 def is_configuration(text: str) -> bool:
-    """Whether a text of a ConfigMap is a configuration of the device plugin, be it one that cannot be read."""
-    return _MARKS.search(text) is not None
+    """Whether a text of a ConfigMap is a configuration of the device plugin, be it one that cannot be read.
+
+    In whatever style: the plugin reads JSON, too, and without a version it takes the first.
+    """
+    if _MARKS.search(text) is not None:
+        return True
+    if _HINTS.search(text) is None:
+        return False
+    try:
+        whole = document(ConfigMap("", "", {}), "", text).mapping()
+    except DecodeError:
+        return False
+    if "version" in whole:
+        return whole["version"] == _VERSION and bool(whole.keys() & {"sharing", "flags"}) and whole.keys() <= TOP_KEYS
+    sharing = whole.get("sharing")
+    return isinstance(sharing, dict) and bool(sharing.keys() & {"timeSlicing", "mps"})
+
+
+def _may_be(config_map: ConfigMap, key: str, text: str) -> bool:
+    """Whether it could be a configuration that says nothing of sharing."""
+    try:
+        whole = document(config_map, key, text).mapping()
+    except DecodeError:
+        return False
+    return whole.keys() <= TOP_KEYS and whole.get("version", _VERSION) == _VERSION
+
+
+def _parsed(config_map: ConfigMap, key: str, faults: list[DecodeError] | None) -> PluginConfig:
+    try:
+        return _config(key, document(config_map, key, config_map.data[key])).run_by(None)
+    except DecodeError as error:
+        if faults is None:
+            raise
+        faults.append(error)
+        return PluginConfig(key, fault=Unreadable(Quoted(str(error))))
 
 
 def _config(name: str, document: Field) -> PluginConfig:
+    if document.child("version").value not in (None, "", _VERSION):
+        raise document.child("version").wrong(_VERSION)
     strategy = document.child("flags").child("migStrategy")
     if strategy.value not in (None, NO_STRATEGY, SINGLE, MIXED):
         raise strategy.wrong(f"{NO_STRATEGY}, {SINGLE} or {MIXED}")
@@ -166,12 +270,13 @@ def _config(name: str, document: Field) -> PluginConfig:
     if not kind:
         return PluginConfig(name, mig_strategy=str(strategy.value or ""))
     section = sharing.child("mps" if kind == MPS else "timeSlicing")
+    fails = section.child("failRequestsGreaterThanOne")
     return PluginConfig(
         name,
         kind,
         dict(_replicas(entry) for entry in section.child("resources").items()),
         section.child("renameByDefault").truth(),
-        section.child("failRequestsGreaterThanOne").truth(),
+        None if fails.value is None else fails.truth(),
         str(strategy.value or ""),
     )
 

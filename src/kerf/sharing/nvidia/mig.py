@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kerf.errors import DecodeError
 from kerf.model.causes import Cause, Name
-from kerf.model.evidence import PluginEvidence
+from kerf.model.evidence import DevicePlugin, PluginEvidence
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState, Partition, Profile
 from kerf.model.nodes import Node
 from kerf.model.pods import Container, Pod, PodDemand
@@ -106,9 +107,14 @@ class Mig(Partitioned):
     name: str = "mig"
     title: str = "MIG"
 
-    def configured(self, config_maps: Sequence[ConfigMap]) -> "Mig":
-        """With the configurations of the cluster's ConfigMaps. Raises DecodeError for one that cannot be read."""
-        return replace(self, plugin=plugin_configs(config_maps), mig=find_mig_configs(config_maps))
+    @property
+    def plugins(self) -> tuple[DevicePlugin, ...]:
+        """NVIDIA's own, and the operator's."""
+        return self.plugin.plugins
+
+    def configured(self, config_maps: Sequence[ConfigMap], faults: list[DecodeError] | None = None) -> "Mig":
+        """With the configurations of the cluster's ConfigMaps. Raises DecodeError, or adds it to `faults`."""
+        return replace(self, plugin=plugin_configs(config_maps, faults), mig=find_mig_configs(config_maps, faults))
 
     def installed(self, evidence: PluginEvidence) -> "Mig":
         """With how the device plugin was started."""

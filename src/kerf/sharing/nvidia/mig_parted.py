@@ -5,13 +5,15 @@ mig-parted v0.15 (api/spec/v1): entries are taken in order, each for the cards i
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kerf.model.causes import Cause
+from kerf.errors import DecodeError
+from kerf.model.causes import Cause, Quoted
 from kerf.model.gpu import DeviceShape
 from kerf.model.snapshot import ConfigMap
-from kerf.sharing.config_yaml import Field, documents
+from kerf.sharing.config_yaml import Field, document
+from kerf.sharing.family import Unreadable
 from kerf.sharing.nvidia.config_names import name_problem
 
 MIG_CONFIG = "nvidia.com/mig.config"
@@ -46,10 +48,12 @@ class _Entry:
 
 @dataclass(frozen=True)
 class MigConfigs:
-    """All of a cluster, by name."""
+    """All of a cluster, by name; `broken` are those that cannot be read. `unread` is why whole texts of them cannot."""
 
     by_name: Mapping[str, tuple[_Entry, ...]] = field(default_factory=dict, hash=False)
     torn: tuple[str, ...] = ()
+    broken: tuple[tuple[str, Unreadable], ...] = ()
+    unread: tuple[Unreadable, ...] = ()
 
     def knows(self, name: str) -> bool:
         """Whether there is a configuration of that name, be it one that the operator ships."""
@@ -69,6 +73,9 @@ class MigConfigs:
 
     def problem(self, name: str) -> Cause | None:
         """Why the name cannot be used; None when it can."""
+        why = dict(self.broken).get(name)
+        if why is not None or (self.unread and name not in self.by_name and not _shipped(name)):
+            return why or self.unread[0]
         is_shipped = name not in self.torn and bool(_shipped(name))
         return None if is_shipped else name_problem(MIG_CONFIG, name, self.by_name, self.torn)
 
@@ -80,18 +87,52 @@ def _shipped(name: str) -> tuple[_Entry, ...]:
     return (_Entry(Layout(fills=uniform[1]), None),) if uniform else ()
 
 
-def find_mig_configs(config_maps: Sequence[ConfigMap]) -> MigConfigs:
-    """The configurations of mig-parted, in whatever map they are. Raises DecodeError with map, key and field."""
+def find_mig_configs(config_maps: Sequence[ConfigMap], faults: list[DecodeError] | None = None) -> MigConfigs:
+    """The configurations of mig-parted, in whatever map they are.
+
+    Raises DecodeError with map, key and field; given `faults`, these get it, and what cannot be read is known as such.
+    """
     found: dict[str, tuple[_Entry, ...]] = {}
+    broken: dict[str, Unreadable] = {}
+    unread: list[Unreadable] = []
     torn = set()
-    for _, _, document in documents(config_maps, _MARKS):
-        if document.child("version").value != "v1":
-            raise document.child("version").wrong("v1")
-        for name, entries in document.child("mig-configs").children():
-            config = tuple(_entry(entry) for entry in entries.items())
+    for config_map, key in _marked(config_maps):
+        try:
+            configs = dict(_configs(document(config_map, key, config_map.data[key])))
+        except DecodeError as error:
+            unread.append(_noted(error, faults))
+            continue
+        for name, entries in configs.items():
+            try:
+                config = tuple(_entry(entry) for entry in entries.items())
+            except DecodeError as error:
+                broken.setdefault(name, _noted(error, faults))
+                continue
             if found.setdefault(name, config) != config:
                 torn.add(name)
-    return MigConfigs(found, tuple(sorted(torn)))
+    return MigConfigs(found, tuple(sorted(torn)), tuple(sorted(broken.items())), tuple(unread))
+
+
+def _marked(config_maps: Sequence[ConfigMap]) -> Iterator[tuple[ConfigMap, str]]:
+    """The maps in the order of their names, with each key whose text is mig-parted's."""
+    for config_map in sorted(config_maps, key=lambda m: (m.namespace, m.name)):
+        for key, text in sorted(config_map.data.items()):
+            if _MARKS.search(text):
+                yield config_map, key
+
+
+def _configs(whole: Field) -> Iterator[tuple[str, Field]]:
+    if whole.child("version").value != "v1":
+        raise whole.child("version").wrong("v1")
+    yield from whole.child("mig-configs").children()
+
+
+def _noted(error: DecodeError, faults: list[DecodeError] | None) -> Unreadable:
+    """The error as a cause; raised without a list that collects them."""
+    if faults is None:
+        raise error
+    faults.append(error)
+    return Unreadable(Quoted(str(error)))
 
 
 def states_layouts(config_maps: Sequence[ConfigMap]) -> bool:

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from kerf.errors import DecodeError
 from kerf.model.causes import Cause, Name
-from kerf.model.evidence import PluginEvidence
+from kerf.model.evidence import DevicePlugin, PluginEvidence
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState, Partition
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDemand
@@ -37,9 +38,14 @@ class Replicated(Partitioned):
     name: str = ""
     title: str = ""
 
-    def configured(self, config_maps: Sequence[ConfigMap]) -> Self:
-        """With the configurations of the cluster's ConfigMaps. Raises DecodeError for one that cannot be read."""
-        return replace(self, plugin=find_plugin_configs(config_maps), mig=find_mig_configs(config_maps))
+    @property
+    def plugins(self) -> tuple[DevicePlugin, ...]:
+        """NVIDIA's own, and the operator's."""
+        return self.plugin.plugins
+
+    def configured(self, config_maps: Sequence[ConfigMap], faults: list[DecodeError] | None = None) -> Self:
+        """With the configurations of the cluster's ConfigMaps. Raises DecodeError, or adds it to `faults`."""
+        return replace(self, plugin=find_plugin_configs(config_maps, faults), mig=find_mig_configs(config_maps, faults))
 
     def installed(self, evidence: PluginEvidence) -> Self:
         """With how the device plugin was started."""

@@ -6,8 +6,9 @@ Kerf counts from the lowest index; since whole cards of a node are alike, any ot
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kerf.errors import DecodeError
 from kerf.model.causes import Cause, Lack, Name
-from kerf.model.evidence import PluginEvidence
+from kerf.model.evidence import DevicePlugin, PluginEvidence
 from kerf.model.gpu import NVIDIA_GPU, DeviceShape, DeviceState, Slice
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDemand
@@ -44,9 +45,14 @@ class Whole(KubeletCounted):
     name: str = "whole"
     title: str = "NVIDIA's device plugin"
 
-    def configured(self, config_maps: Sequence[ConfigMap]) -> "Whole":
-        """With the configurations of the plugin. Raises DecodeError for one that cannot be read."""
-        return replace(self, plugin=find_plugin_configs(config_maps))
+    @property
+    def plugins(self) -> tuple[DevicePlugin, ...]:
+        """NVIDIA's own, and the operator's."""
+        return self.plugin.plugins
+
+    def configured(self, config_maps: Sequence[ConfigMap], faults: list[DecodeError] | None = None) -> "Whole":
+        """With the configurations of the plugin. Raises DecodeError, or adds it to `faults`."""
+        return replace(self, plugin=find_plugin_configs(config_maps, faults))
 
     def installed(self, evidence: PluginEvidence) -> "Whole":
         """With how the device plugin was started."""

@@ -84,7 +84,8 @@ class Books:
 
     def _judge(self) -> None:
         latest = of_plugins(forms[0] for _, forms in sorted(self._config_maps.items()))
-        held = readable(self._config_maps[(each.namespace, each.name)] for each in latest)
+        forms = [self._config_maps[(each.namespace, each.name)] for each in latest]
+        held = readable(forms, self._gathered.evidence(()))
         self._families, _ = judged(held, self._gathered)
         self._devices.clear()
 

@@ -2,18 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 
-from kerf.errors import DecodeError
-from kerf.model.evidence import ClusterPolicy
-from kerf.model.nodes import Node
+from kerf.model.evidence import NO_EVIDENCE, PluginEvidence
 from kerf.model.pods import Pod
-from kerf.model.snapshot import ConfigMap, DaemonSet
+from kerf.model.snapshot import ConfigMap
 from kerf.sharing.family import Family
-from kerf.sharing.gathering import Gathered
+from kerf.sharing.gathering import WITNESSES, Gathered
 from kerf.sharing.hami.family import Hami
-from kerf.sharing.registry import configured, judged, of_plugins
+from kerf.sharing.registry import judged, of_plugins, problem_in
 from kerf.sim.kubernetes.api import InMemoryApi
 from kerf.sim.kubernetes.decoding import decoded
-from kerf.sim.objects import Json, name_of
+from kerf.sim.objects import Json
 
 
 def families_in(api: InMemoryApi, asking: Iterable[Pod] = ()) -> tuple[Family, ...]:
@@ -34,17 +32,18 @@ def families_in(api: InMemoryApi, asking: Iterable[Pod] = ()) -> tuple[Family, .
     return judged(held, gathered)[0]
 
 
-def readable_maps(api: InMemoryApi, name: str = "") -> tuple[ConfigMap, ...]:
-    """The ConfigMaps that plugins go by, all or those of one name; see `readable`."""
-    asked = [held for held in api.list("ConfigMap") if name in ("", name_of(held))]
+def readable_maps(api: InMemoryApi) -> tuple[ConfigMap, ...]:
+    """The ConfigMaps that plugins go by; see `readable`."""
+    asked = api.list("ConfigMap")
     latest = of_plugins(map(_config_map, asked))
-    if _is_readable(latest):
+    evidence = installed_in(api)
+    if problem_in(latest, evidence) is None:
         return latest
     forms = {_key(_config_map(held)): [_config_map(form) for form in api.forms(held)] for held in asked}
-    return readable([forms[_key(each)] for each in latest])
+    return readable([forms[_key(each)] for each in latest], evidence)
 
 
-def readable(forms: Iterable[Sequence[ConfigMap]]) -> tuple[ConfigMap, ...]:
+def readable(forms: Iterable[Sequence[ConfigMap]], evidence: PluginEvidence = NO_EVIDENCE) -> tuple[ConfigMap, ...]:
     """Of each ConfigMap the newest form that can be read beside those before it; none where none can.
 
     A plugin that is up keeps the configuration it has when a person breaks the map. `forms` are those of each map, the
@@ -52,23 +51,23 @@ def readable(forms: Iterable[Sequence[ConfigMap]]) -> tuple[ConfigMap, ...]:
     """
     kept: tuple[ConfigMap, ...] = ()
     for each in forms:
-        sound = next((form for form in each if _is_readable((*kept, form))), None)
+        sound = next((form for form in each if problem_in((*kept, form), evidence) is None), None)
         kept = kept if sound is None else (*kept, sound)
     return kept
 
 
-def _is_readable(config_maps: tuple[ConfigMap, ...]) -> bool:
-    try:
-        configured(config_maps)
-    except DecodeError:
-        return False
-    return True
+def installed_in(api: InMemoryApi) -> PluginEvidence:
+    """Which device plugins are installed, and how they were started."""
+    gathered = Gathered()
+    _note(gathered, api.list("DaemonSet"))
+    _note(gathered, api.list("ClusterPolicy"))
+    return gathered.evidence(())
 
 
 def _note(gathered: Gathered, objects: Iterable[Json]) -> None:
     for each in objects:
         value = decoded(each)
-        if isinstance(value, Pod | Node | DaemonSet | ClusterPolicy):
+        if isinstance(value, WITNESSES):
             gathered.note(None, value)
 
 
@@ -81,4 +80,6 @@ def _key(config_map: ConfigMap) -> tuple[str, str]:
 
 
 def _config_map(held: Json) -> ConfigMap:
-    return ConfigMap(held["metadata"].get("namespace", ""), held["metadata"]["name"], held.get("data") or {})
+    metadata = held["metadata"]
+    labels = metadata.get("labels") or {}
+    return ConfigMap(metadata.get("namespace", ""), metadata["name"], held.get("data") or {}, labels)

@@ -7,18 +7,18 @@ from kerf.manifests.decode import decode_object
 from kerf.model.pods import Pod
 from kerf.sharing.family import SHARING
 from kerf.sharing.hami.admission import IGNORE_LABEL, Denied, admit
-from kerf.sharing.hami.config import CONFIG_MAP
+from kerf.sharing.hami.config import is_config
 from kerf.sharing.hami.family import Hami
 from kerf.sharing.hami.records import REGISTER
 from kerf.sim.kubernetes.admission import Admission
 from kerf.sim.kubernetes.api import InMemoryApi
-from kerf.sim.kubernetes.sharing import families_in, readable_maps
+from kerf.sim.kubernetes.sharing import families_in, installed_in, readable_maps
 from kerf.sim.objects import Json, annotations_of, labels_of
 
 
 def family_of(api: InMemoryApi) -> Hami:
     """HAMi as the cluster's ConfigMap configures it."""
-    return Hami().configured(readable_maps(api, CONFIG_MAP))
+    return Hami().configured(readable_maps(api)).installed(installed_in(api))
 
 
 def is_installed(api: InMemoryApi, asking: Iterable[Pod] = ()) -> bool:
@@ -26,7 +26,7 @@ def is_installed(api: InMemoryApi, asking: Iterable[Pod] = ()) -> bool:
 
     `asking` are pods on their way into the cluster.
     """
-    if any(m["metadata"]["name"] == CONFIG_MAP for m in api.list("ConfigMap")):
+    if any(map(is_config, readable_maps(api))):
         return True
     family = next(each for each in families_in(api, asking) if isinstance(each, Hami))
     for pool in api.list("NodePool"):
