@@ -235,12 +235,12 @@ def test_a_tenants_config_map_changes_no_plan_and_is_named() -> None:
     assert "note: not read: ConfigMap team-a/hami-scheduler-device: GPU plugins are configured in" in beside.stderr
 
 
-def test_two_configurations_of_plugins_that_differ_are_an_error() -> None:
-    """Exit 2, with both names; where a plugin is in another namespace, a variable says so."""
+def test_two_configurations_of_plugins_that_differ_are_said() -> None:
+    """Both names, to the pods that need one; where a plugin is in another namespace, a variable says so."""
     stdin = hami_map("kube-system", 4) + hami_map("hami", 1)
     own = kerf(*PLAN_003, stdin=stdin, environment={"KERF_PLUGIN_NAMESPACES": "hami,kube-system"})
     wrong = kerf(*PLAN_003, stdin=stdin, environment={"KERF_PLUGIN_NAMESPACES": "Hami"})
 
-    assert (2, 2, 0) == (own.returncode, wrong.returncode, kerf(*PLAN_003, stdin=stdin).returncode)
+    assert (3, 2, 0) == (own.returncode, wrong.returncode, kerf(*PLAN_003, stdin=stdin).returncode)
     assert "hami/hami-scheduler-device, kube-system/hami-scheduler-device differ" in own.stderr
     assert "KERF_PLUGIN_NAMESPACES" in wrong.stderr

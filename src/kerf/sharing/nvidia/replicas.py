@@ -99,7 +99,7 @@ class Replicated(Partitioned):
         """What the labels of feature discovery say; None where they do not."""
         replicas = stated_number(labels, REPLICAS_LABEL)
         is_so = labels.get(STRATEGY_LABEL) == self.name and replicas > 1
-        return PluginConfig("", self.name, {NVIDIA_GPU: replicas}) if is_so else None
+        return PluginConfig("", self.name, {NVIDIA_GPU: replicas}).run_by(None) if is_so else None
 
     def predict(
         self, shapes: Sequence[DeviceShape], labels: Mapping[str, str], annotations: Mapping[str, str]
@@ -146,4 +146,4 @@ class Replicated(Partitioned):
     def _seen(self, node: Node) -> PluginConfig:
         replicas = max(1, stated_number(node.labels, REPLICAS_LABEL))
         renames = node.allocatable.get(NVIDIA_GPU, 0) == 0
-        return PluginConfig("", self.name, {NVIDIA_GPU: replicas}, renames)
+        return PluginConfig("", self.name, {NVIDIA_GPU: replicas}, renames).run_by(None)
