@@ -212,7 +212,7 @@ def test_without_a_default_the_operator_shares_nothing(spec: str) -> None:
         (MIG + pods(1, "nvidia.com/mig-1g.5gb: 1"), "the MIG strategy of NVIDIA's device plugin is unknown"),
         (
             SHARED + POLICY % "devicePlugin: {config: {name: x, default: any}}" + pods(1, "nvidia.com/gpu: 1"),
-            "reads the ConfigMap x of its own namespace, and there is none",
+            "reads the ConfigMap x of its own namespace, and none was read there",
         ),
     ],
 )

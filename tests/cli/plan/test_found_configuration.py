@@ -42,9 +42,9 @@ def pods(number: int, taint: str = "", **limits: int) -> list[Json]:
     return [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p{i}"}, "spec": spec} for i in range(number)]
 
 
-def config_map(name: str, namespace: str, labels: dict[str, str] | None = None, **data: str) -> Json:
-    """A ConfigMap; `_` of a key stands for `-` and `.` is written by its own."""
-    metadata = {"name": name, "namespace": namespace, "labels": labels or {}}
+def config_map(name: str, namespace: str, **data: str) -> Json:
+    """A ConfigMap with these texts."""
+    metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
@@ -184,7 +184,7 @@ def test_maps_that_hami_does_not_read_are_named() -> None:
     reads = (
         "DaemonSet kube-system/hami-device-plugin reads the ConfigMap hami-scheduler-device of namespace kube-system"
     )
-    assert f"{reads}, and there is none; the one of namespace hami-system is not mounted" in absent
+    assert f"{reads}, and none was read there; the one of namespace hami-system is not mounted" in absent
 
 
 @pytest.mark.parametrize(

@@ -189,13 +189,13 @@ SENTENCES: list[tuple[Cause, str]] = [
     ),
     (
         ConfigMapAbsent(Name("ClusterPolicy p"), Name("m"), Name(""), (Name("kube-system"),)),
-        "ClusterPolicy p reads the ConfigMap m of its own namespace, and there is none; the one of namespace "
-        "kube-system is not mounted; its pods do not start, so new nodes show no GPU",
+        "ClusterPolicy p reads the ConfigMap m of its own namespace, and none was read there; the one of "
+        "namespace kube-system is not mounted; without one its pods do not start, and new nodes show no GPU",
     ),
     (
         ConfigMapAbsent(Name("DaemonSet a/b"), Name("m"), Name("a"), (), (Name("n"),)),
-        "DaemonSet a/b reads the ConfigMap m of namespace a, and there is none; there is n; its pods do not start, so "
-        "new nodes show no GPU",
+        "DaemonSet a/b reads the ConfigMap m of namespace a, and none was read there; there is n; without one "
+        "its pods do not start, and new nodes show no GPU",
     ),
     (
         DefaultAbsent(Name("ClusterPolicy p"), Name("m"), Name("four"), (Name("two"),)),

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from kerf.cli.doctor.finding import LEFT_OUT, LOOK, OK, Diagnosis
+from kerf.cli.doctor.plugins import plugin_checks
 from kerf.cli.inputs.input import ReadInput
 from kerf.cli.render import counted, some
 from kerf.model.evidence import HAMIS_IMAGE, NVIDIAS_IMAGE, Project
@@ -23,6 +24,7 @@ def checks_of(read: ReadInput, images: Sequence[str] | None) -> Iterator[Diagnos
     """In the order in which they are shown. `images` are those that run; None where that is not known."""
     yield _pools(read)
     yield from _plugins(read, images)
+    yield from plugin_checks(read)
     yield _cards(read)
     yield _catalogue(read)
     for line in read.missing:
@@ -43,7 +45,7 @@ def _plugins(read: ReadInput, images: Sequence[str] | None) -> Iterator[Diagnosi
     there["device plugin"] = bool(evidence.of(Project.NVIDIA))
     has_cards = any(node.devices for node in read.snapshot.nodes)
     for name, (whose, image, followed) in _IMAGES.items():
-        tags = _tags(image, images or ())
+        tags = _tags(image, images if images is not None else _stated_images(read))
         if not there[name] and not tags:
             yield Diagnosis(name, LEFT_OUT, f"{whose} is not installed")
             continue
@@ -60,6 +62,11 @@ def _plugins(read: ReadInput, images: Sequence[str] | None) -> Iterator[Diagnosi
     if has_cards and not any(there.values()):
         hint = "install HAMi or NVIDIA's device plugin, or set KERF_PLUGIN_NAMESPACES to where it runs"
         yield Diagnosis("plugins", LOOK, "nodes have cards, and no plugin is seen that hands them out", hint)
+
+
+def _stated_images(read: ReadInput) -> list[str]:
+    """The images of the DaemonSets of the input, as far as they are those of plugins."""
+    return [program.image for daemon in read.decoded.daemon_sets for program in daemon.programs]
 
 
 def _tags(image: str, images: Iterable[str]) -> list[str]:

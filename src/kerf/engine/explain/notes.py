@@ -1,6 +1,6 @@
 """What an operator should know beside a plan."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kerf.engine.explain.causes import cause_text, counted, some
 from kerf.engine.explain.runs import warning_text
@@ -24,7 +24,7 @@ from kerf.sharing.nvidia.mig import STRATEGY_LABEL, Mig
 from kerf.sharing.nvidia.replicas import Replicated
 from kerf.sharing.nvidia.whole import Whole
 from kerf.sharing.registry import families_of, owner_of, unknown_sharing
-from kerf.sharing.wiring import findings
+from kerf.sharing.wiring import ConfigMapAbsent, findings
 
 _GPU_RESOURCES = "nvidia.com/"
 _MOST_ALIKE = 3
@@ -94,10 +94,17 @@ def pool_notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -
     """What an operator should know of the pools, and of their cards where one of the pods asks for any."""
     found = [*_sharing_notes(snapshot)]
     if any("/" in name for pod in pods for name in pod.spec.requests):
-        found += [cause_text(each.cause) for each in findings(snapshot.config_maps, snapshot.evidence)]
+        found += _wiring_notes(snapshot)
     if any(name.startswith(_GPU_RESOURCES) for pod in pods for name in pod.spec.requests):
         found += (*_label_notes(snapshot), *_unknown_notes(snapshot, market))
     return tuple(found)
+
+
+def _wiring_notes(snapshot: ClusterSnapshot) -> Iterator[str]:
+    """ConfigMaps that plugins read and that are not there, and those that they pass over."""
+    for each in findings(snapshot.config_maps, snapshot.evidence):
+        is_absent = isinstance(each.cause, ConfigMapAbsent)
+        yield f"{cause_text(each.cause)}: planned without it" if is_absent else cause_text(each.cause)
 
 
 def estimates(launches: Sequence[Launch]) -> tuple[str, ...]:

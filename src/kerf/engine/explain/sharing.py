@@ -343,12 +343,12 @@ def _(cause: ConfigsDiffer) -> str:
 @reason.register
 def _(cause: ConfigMapAbsent) -> str:
     place = f"namespace {cause.namespace}" if cause.namespace else "its own namespace"
-    text = f"{cause.reader} reads the ConfigMap {cause.config_map} of {place}, and there is none"
+    text = f"{cause.reader} reads the ConfigMap {cause.config_map} of {place}, and none was read there"
     if cause.elsewhere:
         text += f"; the one of namespace {', '.join(cause.elsewhere)} is not mounted"
     elif cause.instead:
         text += f"; there is {', '.join(cause.instead)}"
-    return f"{text}; its pods do not start, so new nodes show no GPU"
+    return f"{text}; without one its pods do not start, and new nodes show no GPU"
 
 
 @reason.register

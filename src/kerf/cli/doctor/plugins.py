@@ -1,0 +1,167 @@
+"""What `kerf doctor` finds where GPU plugins and their configuration do not meet, each with the command that fixes it.
+
+In all of these states every pod of the plugins may look well, and nodes show no GPU, or more of it than there is.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kerf.cli.doctor.finding import LOOK, OK, Diagnosis
+from kerf.cli.inputs.input import ReadInput
+from kerf.cli.render import counted, some
+from kerf.engine.explain.causes import cause_text
+from kerf.errors import DecodeError
+from kerf.model.evidence import DevicePlugin, PluginEvidence, Project
+from kerf.model.nodes import Node
+from kerf.sharing.hami.config import CONFIG_KEY, ConfigsDiffer
+from kerf.sharing.hami.family import Hami
+from kerf.sharing.hami.records import HANDSHAKE, REGISTER, node_devices
+from kerf.sharing.installed import is_operators, runs_on, what_is
+from kerf.sharing.registry import families_of, problem_in
+from kerf.sharing.wiring import ConfigMapAbsent, DefaultAbsent, PassedOver, findings
+
+_OPERATORS, _PLUGINS = "gpu-operator", "kube-system"
+"""Where the operator and HAMi's plugin are taken to be, for a command, where the input does not say it."""
+_COMPONENT = "app.kubernetes.io/component=hami-device-plugin"
+_GONE = "Deleted"
+_OPERATORS_LABEL = "nvidia.com/gpu.deploy.device-plugin"
+
+
+def plugin_checks(read: ReadInput) -> Iterator[Diagnosis]:
+    """One for each state that is broken; none where all plugins find what they read, and agree with their nodes."""
+    hami = next(family for family in families_of(read.snapshot) if isinstance(family, Hami))
+    nodes = [each.node for each in read.snapshot.nodes if each.node is not None]
+    yield from _configurations(read, hami)
+    yield from _both_plugins(read, nodes)
+    yield from _gone(nodes, hami, read.snapshot.evidence)
+    yield from _too_few_slots(nodes, hami, read.snapshot.evidence)
+    for pool, problem in dict.fromkeys(read.world.supply.sharing_problems):
+        hint = f"kubectl edit nodepool {pool}: its labels, annotations or taints, or what the reason names"
+        yield Diagnosis("pools", LOOK, f"NodePool {pool}: {cause_text(problem)}", hint)
+
+
+def _configurations(read: ReadInput, hami: Hami) -> Iterator[Diagnosis]:
+    snapshot = read.snapshot
+    for each in findings(snapshot.config_maps, snapshot.evidence):
+        text = cause_text(each.cause)
+        if isinstance(each.cause, ConfigMapAbsent):
+            yield Diagnosis("configuration", LOOK, text, _bring(each.cause, each.plugin))
+        elif isinstance(each.cause, DefaultAbsent) and each.plugin is not None:
+            yield Diagnosis("configuration", LOOK, text, _other_default(each.cause, each.plugin))
+        elif isinstance(each.cause, PassedOver):
+            yield Diagnosis("configuration", OK, text)
+    for config_map in snapshot.config_maps:
+        error = problem_in((config_map,))
+        if error is not None:
+            edit = f"kubectl edit configmap {config_map.name} -n {config_map.namespace}"
+            yield Diagnosis("configuration", LOOK, " ".join(str(error).split()), edit)
+    if isinstance(hami.fault, ConfigsDiffer):
+        namespace, _, name = hami.fault.config_maps[-1].partition("/")
+        hint = f"kubectl delete configmap {name} -n {namespace}, or the other, whichever is not meant"
+        yield Diagnosis("configuration", LOOK, cause_text(hami.fault), hint)
+
+
+def _bring(cause: ConfigMapAbsent, plugin: DevicePlugin | None) -> str:
+    """The command that puts the ConfigMap where it is looked for, or has another one read that is there."""
+    name, namespace = cause.config_map, cause.namespace or _OPERATORS
+    if cause.elsewhere:
+        return _copied(cause.elsewhere[0], name, namespace, name)
+    if cause.instead and plugin is not None and plugin.of_operator:
+        return _patched_policy(plugin, {"config": {"name": cause.instead[0]}})
+    if cause.instead:
+        return _copied(namespace, cause.instead[0], namespace, name)
+    key = plugin.settings.default or "any" if plugin is not None and plugin.project is Project.NVIDIA else CONFIG_KEY
+    return f"kubectl create configmap {name} -n {namespace} --from-file={key}=FILE"
+
+
+def _copied(namespace: str, name: str, to_namespace: str, to_name: str) -> str:
+    kept = f'{{apiVersion, kind, data, metadata: {{name: "{to_name}", namespace: "{to_namespace}"}}}}'
+    return f"kubectl get configmap {name} -n {namespace} -o json | jq '{kept}' | kubectl apply -f -"
+
+
+def _other_default(cause: DefaultAbsent, plugin: DevicePlugin) -> str:
+    if plugin.of_operator and cause.known:
+        return _patched_policy(plugin, {"config": {"default": cause.known[0]}})
+    return f"kubectl edit configmap {cause.config_map} -n {plugin.namespace or _OPERATORS}: add the key {cause.default}"
+
+
+def _patched_policy(plugin: DevicePlugin, change: Mapping[str, Any]) -> str:
+    patch = json.dumps({"spec": {"devicePlugin": change}}, separators=(",", ":"))
+    return f"kubectl patch clusterpolicies.nvidia.com {plugin.name} --type merge -p '{patch}'"
+
+
+def _both_plugins(read: ReadInput, nodes: Sequence[Node]) -> Iterator[Diagnosis]:
+    """HAMi's plugin and NVIDIA's on one node: each registers the same cards, and the last to do so has them."""
+    evidence = read.snapshot.evidence
+    pools = read.snapshot.node_pools
+    for own in evidence.of(Project.HAMI):
+        is_anywhere = any(runs_on(own, pool.labels) for pool in pools) or any(_runs(own, node) for node in nodes)
+        for rival in evidence.of(Project.NVIDIA):
+            shared_pools = [p.name for p in pools if runs_on(own, p.labels) and runs_on(rival, p.labels)]
+            shared_nodes = [node.name for node in nodes if _runs(own, node) and _runs(rival, node)]
+            is_open = not is_anywhere and not dict(own.selector).keys() & dict(rival.selector).keys()
+            if not shared_pools and not shared_nodes and not is_open:
+                continue
+            places = [f"node {name}" for name in shared_nodes] + [f"NodePool {name}" for name in shared_pools]
+            where = some(places) if places else "any node with HAMi's label"
+            text = f"{what_is(own)} of HAMi and {what_is(rival)} of NVIDIA both run on {where}"
+            yield Diagnosis(
+                "plugins", LOOK, f"{text}: each gives out the same cards", _parted(rival, shared_pools, shared_nodes)
+            )
+            break
+
+
+def _runs(plugin: DevicePlugin, node: Node) -> bool:
+    return all(node.labels.get(key) == value for key, value in plugin.selector)
+
+
+def _parted(rival: DevicePlugin, pools: Sequence[str], nodes: Sequence[str]) -> str:
+    """The command that keeps NVIDIA's plugin off HAMi's nodes, or off all of them."""
+    if not is_operators(rival):
+        return f"kubectl delete daemonset {rival.name} -n {rival.namespace}"
+    if pools:
+        labels = {"template": {"metadata": {"labels": {_OPERATORS_LABEL: "false"}}}}
+        patch = json.dumps({"spec": labels}, separators=(",", ":"))
+        return f"kubectl patch nodepool {pools[0]} --type merge -p '{patch}'"
+    if nodes:
+        return f"kubectl label node {nodes[0]} {_OPERATORS_LABEL}=false --overwrite"
+    if rival.of_operator:
+        return _patched_policy(rival, {"enabled": False})
+    return f"kubectl label node NODE {_OPERATORS_LABEL}=false --overwrite"
+
+
+def _gone(nodes: Sequence[Node], hami: Hami, evidence: PluginEvidence) -> Iterator[Diagnosis]:
+    """Nodes that HAMi's scheduler has given up: older versions never take such a node again (HAMi#1839)."""
+    selector = dict((hami.selector and [hami.selector]) or ())
+    found = [
+        node.name
+        for node in nodes
+        if node.annotations.get(HANDSHAKE, "").startswith(_GONE)
+        and (hami.selects(node.labels, {}) or selector.items() <= node.labels.items())
+    ]
+    if found:
+        text = f"HAMi's scheduler has given up {some([f'node {name}' for name in found])}: the handshake says Deleted_"
+        forget = f"kubectl annotate node {found[0]} {HANDSHAKE}-"
+        yield Diagnosis("hami", LOOK, text, f"{forget} && {_restart(found[0], evidence)}")
+
+
+def _too_few_slots(nodes: Sequence[Node], hami: Hami, evidence: PluginEvidence) -> Iterator[Diagnosis]:
+    """Nodes of which kubelet shows fewer slots than HAMi has registered: it fails pods that HAMi binds there."""
+    for node in nodes:
+        if REGISTER not in node.annotations or node.annotations.get(HANDSHAKE, "").startswith(_GONE):
+            continue
+        try:
+            devices = node_devices(node) or ()
+        except DecodeError:
+            # The line about cards says it.
+            continue
+        slots, shown = sum(card.slots for card in devices if card.healthy), node.allocatable.get(hami.counted, 0)
+        if shown < slots:
+            what = f"node {node.name}: kubelet shows {shown} {hami.counted}, and HAMi's register has "
+            yield Diagnosis("hami", LOOK, what + counted(slots, "slot"), _restart(node.name, evidence))
+
+
+def _restart(node: str, evidence: PluginEvidence) -> str:
+    namespace = next((each.namespace for each in evidence.of(Project.HAMI)), _PLUGINS)
+    return f"kubectl delete pod -n {namespace} -l {_COMPONENT} --field-selector spec.nodeName={node}"

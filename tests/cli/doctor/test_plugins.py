@@ -1,0 +1,146 @@
+"""`kerf doctor` names each state in which GPU plugins show no card, or too many, and the command that ends it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.plan.test_found_configuration import (
+    SLICED,
+    Json,
+    config_map,
+    hamis_map,
+    hamis_plugin,
+    hamis_scheduler,
+    nvidias_plugin,
+    policy,
+    pool,
+)
+from tests.cli.program import kerf
+
+GPU, OPERATORS = {"gpu": "on"}, {"nvidia.com/gpu.deploy.device-plugin": "true"}
+CARD = {"id": "GPU-0", "count": 10, "devmem": 22888, "devcore": 100, "type": "NVIDIA-A10G", "health": True}
+
+
+def node(shown: int = 10, handshake: str = "", labels: dict[str, str] | None = None, *, healthy: bool = True) -> Json:
+    """A node with one card of ten slots in HAMi's register, of which kubelet shows so many."""
+    card = {**CARD, "health": healthy}
+    annotations = {"hami.io/node-nvidia-register": json.dumps([card])}
+    if handshake:
+        annotations["hami.io/node-handshake"] = handshake
+    amounts = {"cpu": "4", "memory": "16Gi", "pods": "58", "nvidia.com/gpu": str(shown)}
+    status = {"capacity": amounts, "allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
+    metadata = {"name": "n1", "labels": GPU if labels is None else labels, "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}
+
+
+def doctor(*objects: Json) -> tuple[int, list[dict[str, Any]]]:
+    """The exit code, and the lines that are to be looked at and not ok by what these objects say of plugins."""
+    stdin = "\n".join(f"---\n{json.dumps(each)}" for each in objects)
+    done = kerf("doctor", "-f", "-", "-o", "json", stdin=stdin)
+    names = ("configuration", "plugins", "hami", "pools")
+    return done.returncode, [i for i in done.data["items"] if i["status"] == "check" and i["check"] in names]
+
+
+MAP = config_map("mine", "gpu-operator", any=SLICED)
+PATCH = "kubectl patch clusterpolicies.nvidia.com cluster-policy --type merge -p "
+RESTART = (
+    "kubectl delete pod -n kube-system -l app.kubernetes.io/component=hami-device-plugin "
+    "--field-selector spec.nodeName=n1"
+)
+BROKEN: dict[str, tuple[list[Json], str]] = {
+    "policy's map is missing": (
+        [policy("missing", "any"), config_map("other", "kube-system", a="b")],
+        "kubectl create configmap missing -n gpu-operator --from-file=any=FILE",
+    ),
+    "policy's map has another name": (
+        [policy("missing", "any"), MAP],
+        PATCH + '\'{"spec":{"devicePlugin":{"config":{"name":"mine"}}}}\'',
+    ),
+    "policy's map is in another namespace": (
+        [policy("mine", "any"), config_map("mine", "kube-system", any=SLICED)],
+        "kubectl get configmap mine -n kube-system -o json | jq '{apiVersion, kind, data, metadata: "
+        '{name: "mine", namespace: "gpu-operator"}}\' | kubectl apply -f -',
+    ),
+    "policy's default is no key of its map": (
+        [policy("mine", "quarter"), MAP],
+        PATCH + '\'{"spec":{"devicePlugin":{"config":{"default":"any"}}}}\'',
+    ),
+    "plugin's map is missing": (
+        [nvidias_plugin("mine")],
+        "kubectl create configmap mine -n nvidia-device-plugin --from-file=any=FILE",
+    ),
+    "HAMi's map is missing": (
+        [hamis_plugin("mine")],
+        "kubectl create configmap mine -n kube-system --from-file=device-config.yaml=FILE",
+    ),
+    "HAMi's scheduler's map is in another namespace": (
+        [hamis_plugin(), hamis_scheduler("mine"), hamis_map("mine", "hami-system")],
+        "kubectl get configmap mine -n hami-system -o json | jq '{apiVersion, kind, data, metadata: "
+        '{name: "mine", namespace: "kube-system"}}\' | kubectl apply -f -',
+    ),
+    "HAMi's maps differ": (
+        [hamis_map(slots=1), hamis_map(namespace="hami-system", slots=2)],
+        "kubectl delete configmap hami-scheduler-device -n kube-system",
+    ),
+    "a map cannot be read": (
+        [config_map("mine", "gpu-operator", any=SLICED, bad=SLICED.replace("4", "1"))],
+        "kubectl edit configmap mine -n gpu-operator",
+    ),
+    "HAMi and the operator's plugin on a pool": (
+        [hamis_plugin(), policy("")],
+        'kubectl patch nodepool gpu --type merge -p \'{"spec":{"template":{"metadata":{"labels":'
+        '{"nvidia.com/gpu.deploy.device-plugin":"false"}}}}}\'',
+    ),
+    "HAMi and NVIDIA's own plugin on a pool": (
+        [hamis_plugin(), nvidias_plugin()],
+        "kubectl delete daemonset nvdp-nvidia-device-plugin -n nvidia-device-plugin",
+    ),
+    "kubelet shows fewer slots than HAMi": ([hamis_plugin(), node(1)], RESTART),
+    "HAMi's scheduler has given up a node": (
+        [hamis_plugin(), node(10, "Deleted_2026.11.01 10:00:00")],
+        f"kubectl annotate node n1 hami.io/node-handshake- && {RESTART}",
+    ),
+    "a taint keeps the plugin off": ([hamis_plugin(), pool(GPU, "nvidia.com/gpu")], "kubectl edit nodepool gpu"),
+    "a pool names a configuration that is not there": (
+        [policy("mine"), MAP, pool({"nvidia.com/device-plugin.config": "other"})],
+        "kubectl edit nodepool gpu",
+    ),
+}
+
+
+@pytest.mark.parametrize(("objects", "command"), BROKEN.values(), ids=list(BROKEN))
+def test_each_broken_state_is_named_with_the_command_that_ends_it(objects: list[Json], command: str) -> None:
+    """Exit 3 instead of `all is ok`."""
+    pools = [] if any(each["kind"] == "NodePool" for each in objects) else [pool(GPU)]
+    code, found = doctor(*pools, *objects)
+
+    assert 3 == code
+    assert any(each["hint"].startswith(command) for each in found), found
+
+
+SOUND: dict[str, list[Json]] = {
+    "policy and its map": [policy("mine", "any"), MAP],
+    "policy of an operator elsewhere": [
+        policy("mine", "any", "kube-system"),
+        config_map("mine", "kube-system", any=SLICED),
+    ],
+    "HAMi and its map": [hamis_plugin("mine"), hamis_scheduler("mine"), hamis_map("mine"), node()],
+    "HAMi beside the operator's plugin, on nodes of their own": [
+        hamis_plugin(),
+        policy(""),
+        pool({**GPU, "nvidia.com/gpu.deploy.device-plugin": "false"}),
+        node(labels={**GPU, "nvidia.com/gpu.deploy.device-plugin": "false"}),
+    ],
+    "a broken card shows no slots": [hamis_plugin(), node(0, healthy=False)],
+    "a node of another plugin with an old handshake": [nvidias_plugin(), pool(), node(10, "Deleted_1", labels={})],
+    "a tolerated taint": [hamis_plugin(tolerates="nvidia.com/gpu"), pool(GPU, "nvidia.com/gpu")],
+}
+
+
+@pytest.mark.parametrize("objects", SOUND.values(), ids=list(SOUND))
+def test_what_runs_well_is_not_named(objects: list[Json]) -> None:
+    """The same objects, and nothing to look at."""
+    pools = [] if any(each["kind"] == "NodePool" for each in objects) else [pool(GPU)]
+
+    assert [] == doctor(*pools, *objects)[1]
