@@ -62,8 +62,9 @@ def pools(draw: Draw) -> list[NodePool]:
     """One to three pools: with HAMi or without, weighted, limited, tainted."""
     found = []
     for number in range(draw(st.integers(1, 3))):
-        limits = draw(st.sampled_from([None, None, {"cpu": 12}, {"nodes": 2}, {"nvidia.com/gpu": 3, "cpu": 40}]))
         labels = {"gpu": "on"} if draw(st.booleans()) else {}
+        gpus = 30 if labels else 3
+        limits = draw(st.sampled_from([None, None, {"cpu": 12}, {"nodes": 2}, {"nvidia.com/gpu": gpus, "cpu": 40}]))
         taints = (TAINT,) if draw(st.integers(0, 4)) == 0 else ()
         weight = draw(st.sampled_from([0, 0, 5]))
         found.append(a_pool(f"pool-{number}", labels=labels, limits=limits, taints=taints, weight=weight))
@@ -152,12 +153,14 @@ def unmet(pod: Pod, launch: Launch, pool: NodePool) -> list[str]:
 
 
 def limits_broken(decided: Plan, world: World) -> list[str]:
-    """Limits exceeded when the cloud gives the largest alternative of each launch."""
+    """Limits exceeded when the cloud gives the largest alternative of each launch; HAMi shows ten slots of a card."""
     used: dict[str, Counter[str]] = {pool.name: Counter() for pool in world.snapshot.node_pools}
+    hamis = {pool.name for pool in world.snapshot.node_pools if "gpu" in pool.labels}
     for launch in decided.launches:
         kinds = [world.market.find(name) for name in (launch.offering.instance_type, *launch.alternatives)]
         for name in ("cpu", "memory", "nvidia.com/gpu"):
-            used[launch.node_pool][name] += max(k.capacity.get(name, 0) for k in kinds if k is not None)
+            times = 10 if name == "nvidia.com/gpu" and launch.node_pool in hamis else 1
+            used[launch.node_pool][name] += times * max(k.capacity.get(name, 0) for k in kinds if k is not None)
         used[launch.node_pool]["nodes"] += 1
     return [
         f"{pool.name} {name}"

@@ -17,6 +17,7 @@ from kerf.lint.subject import POOLS, Subject
 from kerf.manifests.decoded import Workload
 from kerf.model.constraints import CAPACITY_TYPE, REGION, ZONE, Requirements, untolerated
 from kerf.model.evidence import PluginEvidence
+from kerf.model.gpu import DeviceState
 from kerf.model.instancetypes import InstanceType
 from kerf.model.market import Market
 from kerf.model.nodeclaim import COMING_LABELS
@@ -31,7 +32,7 @@ from kerf.sharing.gathering import WITNESSES, Gathered
 from kerf.sharing.hami.family import Hami
 from kerf.sharing.installed import deployment_of
 from kerf.sharing.registry import judged, of_plugins, owner_of
-from kerf.sharing.shown import will_show
+from kerf.sharing.shown import counted_as_shown, will_show
 
 UNPRICED = "no price of"
 """How the catalogue speaks of a type that is sold at a price it does not know."""
@@ -240,10 +241,17 @@ class LintContext:
 
     def shown(self, kind: InstanceType, pool: NodePool) -> Resources:
         """What kubelet will show of a type, with the parts of cards that are cut beforehand."""
+        family, devices = self._cards(kind, pool)
+        return will_show(kind.allocatable, family, self.families, devices)
+
+    def charged(self, kind: InstanceType, pool: NodePool) -> Resources:
+        """What a node of a type counts against the limits of the pool."""
+        return counted_as_shown(kind.capacity, *self._cards(kind, pool))
+
+    def _cards(self, kind: InstanceType, pool: NodePool) -> tuple[Family, tuple[DeviceState, ...]]:
         labels, annotations = pool.labels, pool.stated_annotations
         family = owner_of(labels, annotations, self.families)
-        devices = family.predict(kind.devices, labels, annotations) if kind.devices else ()
-        return will_show(kind.allocatable, family, self.families, devices)
+        return family, family.predict(kind.devices, labels, annotations) if kind.devices else ()
 
 
 def _with_unpriced(market: Market) -> Market:

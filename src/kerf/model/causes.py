@@ -177,7 +177,10 @@ class NoneRegistered(Cause):
 
 @dataclass(frozen=True, slots=True)
 class LimitReached(Cause):
-    """One more node would exceed a limit of the pool: amounts in the resource's base unit."""
+    """One more node would exceed a limit of the pool: amounts in the resource's base unit.
+
+    `cards` are those of the node, where it shows another number by this resource; else 0.
+    """
 
     pool: Name
     resource: Name
@@ -185,6 +188,7 @@ class LimitReached(Cause):
     used: int
     planned: int
     more: int
+    cards: int = 0
 
 
 # Why a pool, or a type of it, cannot be bought.

@@ -8,6 +8,7 @@ never without bound.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from kerf.model.gpu import NVIDIA_GPU, DeviceState
 from kerf.model.quantities import Resources
@@ -37,3 +38,14 @@ def will_show(
     """
     registered = family.kubelet_capacity(devices).items()
     return stated.without(of_cards(families)).replaced({name: amount for name, amount in registered if amount})
+
+
+def counted_as_shown(stated: Resources, family: Family, devices: Sequence[DeviceState]) -> Resources:
+    """What a node with these cards counts against limits of its pool, of which the cloud says `stated`.
+
+    Of a resource that its plugin shows, as many as that shows: replicas, slots, instances (Karpenter counts the
+    capacity of nodes). By a name that it does not show, its cards: a limit in that name still bounds the pool. A card
+    that is broken counts as before.
+    """
+    registered = family.kubelet_capacity([d if d.healthy else replace(d, healthy=True) for d in devices])
+    return stated.replaced({name: amount for name, amount in registered.items() if amount})

@@ -1,18 +1,32 @@
 """NodePool limits: what counts, what a launch is charged, and what no limit excludes."""
 
+from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from kerf.engine.buy.limits import Ledger, usage
+from kerf.engine.explain.plan import plan
 from kerf.engine.world import World
 from kerf.model.bounds import MIN_NODES
-from kerf.model.nodeclaim import LAUNCHED, PLANNED_OFFERING
+from kerf.model.constraints import Taint
+from kerf.model.nodeclaim import LAUNCHED, PLANNED_OFFERING, NodeClaim
 from kerf.model.plan import Stage
+from kerf.model.snapshot import ClusterNode, ConfigMap
+from kerf.sharing.registry import configured, owner_of
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, resources
-from tests.engine.worlds import G5, M5, M5_2X, bought, offer, only_unplaced, planned, refused, some
+from tests.engine.worlds import G5, G5_12X, HAMI, M5, M5_2X, bought, offer, only_unplaced, planned, refused, some
+from tests.sharing.nvidia.builders import plugin_map, sharing
 
 FULL: dict[str, Any] = {"cpu": 4}
 """A pod that fills an m5.xlarge."""
+CLOSED = Taint("closed", "", "NoSchedule")
 DEAR = an_instance_type("m5d.2xlarge", cpu=8, memory="32Gi", price="0.9")
+
+
+def hami_map(setting: str) -> ConfigMap:
+    """HAMi's ConfigMap with one setting."""
+    return ConfigMap("kube-system", "hami-scheduler-device", {"device-config.yaml": f"nvidia: {{{setting}}}"})
 
 
 def test_nodes_count_inside_a_batch() -> None:
@@ -156,3 +170,76 @@ def test_no_limits_mean_any_number() -> None:
 
     assert Ledger([a_pool()], {}).room_for(offered) is None
     assert Ledger([a_pool(limits={"nvidia.com/gpu": 4})], {}).room_for(offered) is None
+
+
+# GPUs that a node shows otherwise than by their number.
+
+FOUR = {"nvidia.com/device-plugin.config": "shared"}
+SLICED = plugin_map(sharing("timeSlicing"))
+
+
+@pytest.mark.parametrize(
+    "pool, maps, resource, one",
+    [
+        ({}, (), "nvidia.com/gpu", 4),
+        (FOUR, (SLICED,), "nvidia.com/gpu", 16),
+        (FOUR, (plugin_map(sharing("mps")),), "nvidia.com/gpu", 16),
+        (FOUR, (plugin_map(sharing("timeSlicing", renameByDefault=True)),), "nvidia.com/gpu.shared", 16),
+        (FOUR, (plugin_map(sharing("timeSlicing", renameByDefault=True)),), "nvidia.com/gpu", 4),
+        (HAMI, (), "nvidia.com/gpu", 40),
+        (HAMI, (hami_map("deviceSplitCount: 4"),), "nvidia.com/gpu", 16),
+        (HAMI, (hami_map("resourceCountName: nvidia.com/vgpu"),), "nvidia.com/vgpu", 40),
+        (HAMI, (hami_map("resourceCountName: nvidia.com/vgpu"),), "nvidia.com/gpu", 4),
+    ],
+)
+def test_a_node_counts_what_it_shows(
+    pool: dict[str, str], maps: tuple[ConfigMap, ...], resource: str, one: int
+) -> None:
+    """Replicas and slots, as Karpenter counts of nodes; by a name that it does not show, its cards.
+
+    It is so for what is to be bought, for what is on its way and for what runs.
+    """
+
+    def bought_within(limit: int, *claims: NodeClaim) -> int:
+        pools = [a_pool(labels=pool, limits={resource: limit})]
+        snapshot = a_snapshot(pools=pools, pods=[a_pod(cpu=1)], claims=claims, config_maps=maps, nodes=nodes)
+        return len(plan(snapshot, a_market(G5_12X)).launches)
+
+    nodes: list[ClusterNode] = []
+    assert [0, 1] == [bought_within(one - 1), bought_within(one)]
+    on_its_way = a_claim("full", instance_type="g5.12xlarge", reached=(LAUNCHED,), labels=pool, taints=(CLOSED,))
+    assert [0, 1] == [bought_within(2 * one - 1, on_its_way), bought_within(2 * one, on_its_way)]
+    family = owner_of(pool, {}, configured(maps))
+    up = a_claim("up", instance_type="g5.12xlarge", labels=pool, capacity=G5_12X.capacity, node_name="node")
+    node = a_node(labels=pool, taints=(CLOSED,), instance_type="g5.12xlarge")
+    nodes = [ClusterNode(node, up, (), family.predict(G5_12X.devices, pool, {}), family.name)]
+    assert [0, 1] == [bought_within(2 * one - 1), bought_within(2 * one)]
+
+
+def test_a_broken_card_counts_as_before() -> None:
+    """The node is paid for with all its cards, so nothing is bought in the place of one that broke."""
+    family = owner_of({}, {}, configured(()))
+    devices = tuple(replace(d, healthy=d.index > 0) for d in family.predict(G5_12X.devices, {}, {}))
+    claim = a_claim("up", instance_type="g5.12xlarge", node_name="node")
+    up = ClusterNode(a_node(taints=(CLOSED,)), claim, (), devices, family.name)
+    pools = [a_pool(limits={"nvidia.com/gpu": 4})]
+
+    assert 4 == usage(World(a_snapshot(pools=pools, nodes=[up]), a_market(G5_12X)))["pool"]["nvidia.com/gpu"]
+
+
+def test_a_limit_in_slots_is_said_in_gpus_too_and_raised_to_hold_the_next_card() -> None:
+    """Eight GPUs show eighty slots: 81 held no further card. Which pods it serves is said where it serves some."""
+    slices = some(2, gpu=1, gpumem=20_000)
+    other = a_pod("z", gpu=1, gpumem=20_000, selector={"team": "a"})
+    pool = a_pool(labels=HAMI, limits={"nvidia.com/gpu": 9}, types=["g5.xlarge"])
+    used = [
+        a_claim(f"c-{n}", instance_type="g5.12xlarge", labels=HAMI, taints=(CLOSED,), reached=(LAUNCHED,))
+        for n in range(2)
+    ]
+    decided = planned([*slices, other], [pool], [G5], market=a_market(G5, G5_12X), claims=used)
+    left = {unplaced.pod: unplaced for unplaced in decided.unplaced}["default/p-0"]
+
+    figures = "80 in use, 0 planned, 10 more needed (1 GPU shown as 10)"
+    assert f"limit nvidia.com/gpu 9 of NodePool pool: {figures}" == left.reason
+    assert left.hint.startswith("100 (10 GPUs) is the smallest nvidia.com/gpu limit of NodePool pool that places ")
+    assert left.hint.endswith("2 of 3 pods (default/p-0, default/p-1)")

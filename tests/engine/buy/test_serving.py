@@ -47,7 +47,7 @@ def served(pods: Sequence[Pod], *pools: NodePool) -> Counter[str]:
         ({"nodes": 7}, 1, 17),
         ({"cpu": 16}, 1, 10),
         ({"memory": "64Gi"}, 1, 10),
-        ({"nvidia.com/gpu": 2, "nodes": 2}, 1, 10),
+        ({"nvidia.com/gpu": 20, "nodes": 2}, 1, 10),
         ({"nodes": 2}, 3, 10),
         ({"nodes": 2}, 60, 10),
         ({"nodes": 100}, 60, 500),

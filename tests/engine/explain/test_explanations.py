@@ -368,7 +368,8 @@ def test_a_limit_is_still_searched_where_another_pod_fits_nowhere() -> None:
 
     unplaced = {u.pod: u for u in planned(pods, [a_pool("blue", limits={"cpu": 4})], [M5]).unplaced}
 
-    assert "12 is the smallest cpu limit of NodePool blue that places 3 of 4 pods" == unplaced["default/p-1"].hint
+    served = "3 of 4 pods (default/p-0, default/p-1, default/p-2)"
+    assert f"12 is the smallest cpu limit of NodePool blue that places {served}" == unplaced["default/p-1"].hint
     assert Stage.RESOURCES == unplaced["default/huge"].stage
 
 

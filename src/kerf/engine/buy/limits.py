@@ -10,16 +10,20 @@ still be bought by (pkg/controllers/provisioning/scheduling/reservationmanager.g
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from kerf.engine.place.noderooms import cards_of, family_of
 from kerf.engine.supply.offered import OfferedType
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.constraints import RESERVATION
-from kerf.model.market import Market
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.promises import offering_of, planned_type
 from kerf.model.quantities import COST_PER_HOUR, NODES, NOTHING, RESERVED_PREFIX, Resources
 from kerf.model.snapshot import ClusterNode
+from kerf.sharing.shown import counted_as_shown
+
+_COUNTED = "counted"
+"""What a node's findings have of it, as long as families and market stay."""
 
 
 def usage(world: World) -> dict[str, Resources]:
@@ -29,9 +33,13 @@ def usage(world: World) -> dict[str, Resources]:
     """
     pools, nodes = world.snapshot.node_pools, world.snapshot.nodes
     priced = {pool.name for pool in pools if pool.limits is not None and COST_PER_HOUR in pool.limits}
+    by_cards = {pool.name for pool in pools if any(_may_be_of_cards(name) for name in pool.limits or ())}
     claimed = [(node, node.claim) for node in nodes if node.claim is not None]
     # Most nodes of a pool are of few types.
-    equal = Counter((claim.node_pool, _counted(claim, node, world.market)) for node, claim in claimed)
+    equal = Counter(
+        (claim.node_pool, (_as_shown if claim.node_pool in by_cards else _counted)(claim, node, world))
+        for node, claim in claimed
+    )
     used: dict[str, Resources] = {}
     for (pool, counted), number in equal.items():
         used[pool] = used.get(pool, NOTHING) + (counted + {NODES: 1}) * number
@@ -42,13 +50,30 @@ def usage(world: World) -> dict[str, Resources]:
     return used
 
 
-def _counted(claim: NodeClaim, node: ClusterNode, market: Market) -> Resources:
+def _may_be_of_cards(name: str) -> bool:
+    """Whether it may be a resource of cards: they all have a domain."""
+    return "/" in name and name != COST_PER_HOUR
+
+
+def _counted(claim: NodeClaim, node: ClusterNode, world: World) -> Resources:
     if claim.capacity:
         return claim.capacity
-    kind = market.find(planned_type(claim), claim.node_class)
+    kind = world.market.find(planned_type(claim), claim.node_class)
     if kind is not None:
         return kind.capacity
     return node.node.capacity if node.node is not None else NOTHING
+
+
+def _as_shown(claim: NodeClaim, node: ClusterNode, world: World) -> Resources:
+    """The same, of cards what the node shows or will show: kept with the node, for most do not change."""
+    market, families = world.market, world.supply.families
+    basis, found = node.findings.get(_COUNTED, (None, NOTHING))
+    if basis is None or basis[0] is not families or basis[1] is not market:
+        family = family_of(node, families)
+        found = counted_as_shown(_counted(claim, node, world), family, cards_of(node, family, market))
+        node.findings[_COUNTED] = (families, market), found
+    counted: Resources = found
+    return counted
 
 
 def reserved(world: World) -> dict[str, int]:

@@ -156,8 +156,15 @@ def _(cause: causes.LimitReached) -> str:
     in_use = f"{text(cause.used)} in use, " if cause.used else ""
     return (
         f"limit {cause.resource} {text(cause.limit)} of NodePool {cause.pool}: {in_use}"
-        f"{text(cause.planned)} planned, {text(cause.more)} more needed"
+        f"{text(cause.planned)} planned, {text(cause.more)} more needed{_by_cards(cause)}"
     )
+
+
+def _by_cards(cause: causes.LimitReached) -> str:
+    """How many the GPUs of the node show, where that is another number than theirs; empty elsewhere."""
+    if not cause.cards:
+        return ""
+    return f" ({counted(cause.cards, 'GPU')} shown as {cause.more})"
 
 
 @words.register

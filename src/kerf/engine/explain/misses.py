@@ -195,7 +195,8 @@ def _limit(resource: str, offered: OfferedType, charged: Resources, evidence: Ev
     planned = counted - evidence.after.kept_free(pool).get(resource, 0)
     # Where there is room beside what is planned, larger types that the cloud may take are what is in the way.
     planned = planned if used + planned + more > limit else counted
-    return causes.LimitReached(Name(pool), Name(resource), limit, used, planned, more)
+    cards = len(offered.kind.devices) if resource in offered.target.family.kubelet_capacity(offered.room.devices) else 0
+    return causes.LimitReached(Name(pool), Name(resource), limit, used, planned, more, cards if cards != more else 0)
 
 
 def _nothing_offered(pool: NodePool, evidence: Evidence) -> Cause:

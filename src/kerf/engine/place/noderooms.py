@@ -142,15 +142,14 @@ def _is_usable(node: ClusterNode) -> bool:
 def room_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, families: tuple[Family, ...]) -> NodeRoom:
     """The node at the start of a trial; one that starts has what its claim promises where it shows nothing yet."""
     held, claim = node.node, node.claim
-    own = held.annotations if held is not None else {}
-    family = family_named(node.family, families) if node.family else owner_of(node.labels, own, families)
+    family = family_of(node, families)
     if node.is_registered and held is not None:
         requirements = held.label_requirements
     else:
         requirements = promised(claim, market) if held is None else Requirements.of_labels(node.labels)
     if not node.is_initialized:
         requirements = requirements.intersect(COMING_LABELS)
-    devices = node.devices or _promised_devices(node, family, market)
+    devices = cards_of(node, family, market)
     nothing = None if devices else NoneRegistered(Name(node.name))
     target = Target(
         TargetName(TargetKind.NODE, Name(node.name)),
@@ -260,8 +259,16 @@ def daemons_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market) -> 
     return (*(pod for pod in node.pods if pod.is_daemon), *(daemon.pod for daemon in missing))
 
 
-def _promised_devices(node: ClusterNode, family: Family, market: Market) -> tuple[DeviceState, ...]:
-    """Cards of a starting node whose claim does not say which it will have: Karpenter's own claims do not."""
+def family_of(node: ClusterNode, families: tuple[Family, ...]) -> Family:
+    """The family that owns the node's cards, or would."""
+    own = node.node.annotations if node.node is not None else {}
+    return family_named(node.family, families) if node.family else owner_of(node.labels, own, families)
+
+
+def cards_of(node: ClusterNode, family: Family, market: Market) -> tuple[DeviceState, ...]:
+    """Its cards, also of a starting node whose claim does not say which it will have: Karpenter's own claims do not."""
+    if node.devices:
+        return node.devices
     if (claim := node.claim) is None or node.is_initialized:
         return ()
     kind = market.find(promises.planned_type(claim), claim.node_class)

@@ -57,7 +57,7 @@ from kerf.sharing.family import Family
 from kerf.sharing.installed import kept_off
 from kerf.sharing.nvidia.choice import CONFIGURATION_LABELS, as_chosen, label_choices
 from kerf.sharing.registry import double_booked, families_of, owner_of
-from kerf.sharing.shown import will_show
+from kerf.sharing.shown import counted_as_shown, will_show
 
 _KEPT = 16
 """Answers of `supply` that one market keeps."""
@@ -475,7 +475,7 @@ def _offer(variant: _Variant, kind: InstanceType, supply: Supply, *, has_own_cap
         replace(kind, devices=shapes) if shapes != kind.devices else kind,
         sold.available,
         _empty_room(target, shown, devices, daemon_sets),
-        kind.capacity + {NODES: 1} + _cost(pool, sold.available),
+        counted_as_shown(kind.capacity, family, devices) + {NODES: 1} + _cost(pool, sold.available),
         sold.refused,
         sold.retry_at_s,
         sold.sold_out,

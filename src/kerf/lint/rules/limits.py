@@ -19,11 +19,12 @@ _WANTED = 5
 
 @dataclass(frozen=True)
 class _Bound:
-    """How many nodes the limits hold of the type of which they hold most, and by which of them."""
+    """How many nodes the limits hold of the type of which they hold most, and by which; each counts `one` of it."""
 
     nodes: int
     limit: str
     kind: InstanceType
+    one: int
 
 
 def _bound(pool: NodePool, context: LintContext) -> _Bound | None:
@@ -33,20 +34,20 @@ def _bound(pool: NodePool, context: LintContext) -> _Bound | None:
     kinds = context.types(pool)
     prices = {kind.name: min((o.price_micro for o in kind.offerings), default=0) for kind in kinds}
     for kind in sorted(kinds, key=lambda kind: (prices[kind.name], kind.name)):
-        charges = {**kind.capacity, NODES: 1}
+        charges = {**context.charged(kind, pool), NODES: 1}
         counts = [(limit // charges[name], name) for name, limit in sorted(limits.items()) if charges.get(name, 0) > 0]
         if not counts:
             return None
         nodes, name = min(counts)
         if best is None or nodes > best.nodes:
-            best = _Bound(nodes, name, kind)
+            best = _Bound(nodes, name, kind, charges[name])
     return best
 
 
 def _figures(pool: NodePool, bound: _Bound) -> tuple[str, str, str]:
     """The limit, what one node of the type counts, and a limit for several."""
-    name, kind = bound.limit, bound.kind
-    one = kind.capacity.get(name, 1)
+    name = bound.limit
+    one = bound.one
     limit = (pool.limits or NOTHING)[name]
     return quantity_text(name, limit), quantity_text(name, one), quantity_text(name, one * _WANTED)
 
@@ -95,13 +96,15 @@ def limit_on_nothing(subject: Subject, context: LintContext) -> Notes:
 
     It never binds: a pool that is to have four GPUs at most and limits `nvidia.com/gpus` has no bound at all. Resources
     are spelled as nodes show them: `cpu`, `memory`, `nvidia.com/gpu`; `nodes` counts nodes, and
-    `kerf.dev/cost-per-hour` money. What slices of cards are asked for is counted by their cards.
+    `kerf.dev/cost-per-hour` money. A node counts as many `nvidia.com/gpu` as it shows: replicas under time-slicing and
+    MPS, slots under HAMi, which are ten a card unless its ConfigMap says otherwise. Where it shows none by that name
+    its cards count.
     """
     pool = subject.value
     if not isinstance(pool, NodePool):
         return
     kinds = context.types(pool)
-    held = {name for kind in kinds for name in kind.capacity} | {NODES}
+    held = {name for kind in kinds for name in context.charged(kind, pool)} | {NODES}
     for name in (pool.limits or {}) if kinds else ():
         if name not in held and not name.startswith("kerf.dev/"):
             close = nearest(name, sorted(held), 0.75)

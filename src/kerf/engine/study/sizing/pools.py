@@ -129,9 +129,8 @@ def _limits(
     used = usage(world).get(pool.name, Resources())
     planned = Resources()
     for launch in plan.launches:
-        kind = world.market.find(launch.offering.instance_type, pool.node_class)
-        if launch.node_pool == pool.name and kind is not None:
-            planned = planned + kind.capacity + {NODES: 1, COST_PER_HOUR: launch.price_micro}
+        if launch.node_pool == pool.name:
+            planned = planned + launch.charge.replaced({COST_PER_HOUR: launch.price_micro})
     found = []
     for name, limit in sorted((pool.limits or Resources()).items()):
         filled = [each for c in offered_types if (each := _filled(c, name, limit)) is not None]
