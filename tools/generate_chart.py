@@ -86,7 +86,8 @@ FORMS: Mapping[str, Mapping[str, Any]] = {
     "controller.env": _NAMED,
     "controller.metrics.port": _PORT,
     "controller.healthProbe.port": _PORT,
-    "settings.cloud": {"enum": list(CLOUDS)},
+    # Empty is refused by the template, in words.
+    "settings.cloud": {"enum": ["", *CLOUDS]},
 }
 """Values whose default does not tell their whole form."""
 _HEAD = "{{- /* Written by tools/generate_chart.py; do not edit. */}}\n"
@@ -106,11 +107,11 @@ _INTRODUCTION = """\
 
 Installs Kerf: definitions, roles, two replicas, their Service and PodDisruptionBudget. It is tested with Helm 4 and
 uses nothing that Helm 3 has not. No image of Kerf is published, so the chart needs the name of yours; `kerf` must be on
-its PATH.
+its PATH. It also needs the cloud that launches nodes: aws, or kwok for a test cluster.
 
 ```sh
 helm install kerf charts/kerf --namespace kerf-system --create-namespace \\
-  --set controller.image.repository=REGISTRY/kerf
+  --set controller.image.repository=REGISTRY/kerf,settings.cloud=kwok
 ```
 
 ## Values

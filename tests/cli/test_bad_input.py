@@ -42,6 +42,23 @@ def test_an_item_that_is_no_object_is_two(command: str, kind: str) -> None:
     assert 3 == done.stderr.count("error: stdin:1:"), done.stderr
 
 
+@pytest.mark.parametrize("text", ["", "\n", "# a comment\n", "---\n---\n", "{apiVersion: v1, kind: List, items: []}"])
+@pytest.mark.parametrize(
+    "command", ["plan", "explain", "gpus", "nodes", "shadow", "doctor", "snapshot", "lint", "migrate"]
+)
+def test_an_input_without_an_object_is_two(command: str, text: str) -> None:
+    """A command that failed leaves an empty file: that nothing waits there would be an answer about no cluster."""
+    done = kerf(command, "-f", "-", stdin=text)
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert done.stderr.startswith("error: stdin: expected objects of Kubernetes, got none (hint: ")
+
+
+def test_an_empty_file_beside_another_is_no_error() -> None:
+    """What was read is not empty."""
+    assert 0 == kerf("plan", "-f", "-", *files(POOL_000), stdin="").returncode
+
+
 def test_one_bad_document_does_not_hide_the_next() -> None:
     """Every error of the input is told at once, each on a line of its own."""
     bad = WORKLOAD.replace("apps/v1", "apps/v1/v2")

@@ -133,3 +133,38 @@ def test_what_is_no_habit_stays_as_it_is() -> None:
     assert [] == rewritten([])
     assert ["-n"] == rewritten(["-n"])
     assert ["plan", "-n", "a", "-f", "x"] == rewritten(["-n", "a", "plan", "-f", "x"])
+
+
+@pytest.mark.parametrize("command", ["plan", "explain", "gpus", "nodes", "shadow"])
+def test_a_file_without_its_flag_is_answered_with_the_flag(command: str) -> None:
+    """The line to type, by the name of the command, and no look for a cluster."""
+    path = str(ROOT / POOL_000)
+    done = kerf(*command.split(), path)
+
+    assert 2 == done.returncode
+    assert done.stderr.startswith(f"error: {path}: a file is read with -f: kerf {command} -f {path}\n")
+
+
+def test_a_word_that_is_no_file_is_an_argument_too_many() -> None:
+    """Only what can be read is taken for a file."""
+    done = kerf("plan", "now")
+
+    assert (2, True) == (done.returncode, "Got unexpected extra argument (now)" in done.stderr)
+
+
+@pytest.mark.parametrize(
+    "typed, meant", [("plna", "plan"), ("expalin", "explain"), ("node", "nodes"), ("snapshto", "snapshot")]
+)
+def test_a_misspelt_command_is_answered_with_the_nearest(typed: str, meant: str) -> None:
+    """One line, and the hint of the help."""
+    done = kerf(typed)
+
+    assert (2, f"error: No such command '{typed}'; is '{meant}' meant?") == (
+        done.returncode,
+        done.stderr.splitlines()[0],
+    )
+
+
+def test_a_command_like_no_other_has_no_proposal() -> None:
+    """A proposal that is far off would mislead."""
+    assert "error: No such command 'frobnicate'\n" == kerf("frobnicate").stderr.partition("hint")[0]

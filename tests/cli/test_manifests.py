@@ -27,7 +27,7 @@ GENERATED = generated((ROOT / CHART / "values.yaml").read_text(encoding="utf-8")
 
 def printed(*arguments: str) -> list[dict[str, Any]]:
     """The documents of a run that goes well."""
-    done = kerf("manifests", *arguments)
+    done = kerf("manifests", "--cloud=kwok", *arguments)
     assert (0, "") == (done.returncode, done.stderr)
     return list(yaml.safe_load_all(done.stdout))
 
@@ -57,7 +57,7 @@ def test_flags_choose_the_documents(flags: tuple[str, ...], kinds: list[str]) ->
 
 def test_without_an_image_all_but_the_deployment_is_printed() -> None:
     """No image is published, so there is none to fall back on; the note says so."""
-    done = kerf("manifests")
+    done = kerf("manifests", "--cloud=kwok")
 
     assert 0 == done.returncode
     assert ["Namespace", *CRDS, *POLICIES, *ROLES] == [each["kind"] for each in yaml.safe_load_all(done.stdout)]
@@ -83,10 +83,28 @@ def test_without_an_image_all_but_the_deployment_is_printed() -> None:
 )
 def test_what_cannot_be_installed_is_refused(arguments: tuple[str, ...], told: str) -> None:
     """Wrong names, numbers and flags of `kerf run` are an error here, and not in the pod."""
-    done = kerf("manifests", *arguments)
+    done = kerf("manifests", "--cloud=kwok", *arguments)
 
     assert (2, "") == (done.returncode, done.stdout)
     assert told in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [(), IMAGE, ("--rbac",), ("--deployment", *IMAGE), ("--dry-run",)])
+def test_what_depends_on_the_cloud_is_not_printed_without_one(arguments: tuple[str, ...]) -> None:
+    """One line and nothing to apply: a cloud that is only assumed would give a real cluster nodes without machines."""
+    done = kerf("manifests", *arguments)
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert done.stderr.startswith("error: --cloud: expected aws or kwok, got nothing (hint: aws launches EC2 instances")
+
+
+@pytest.mark.parametrize("arguments", [("--crds",), ("--policies",), ("--reader",), ("--crds", "--policies")])
+def test_what_every_cloud_needs_is_printed_without_one(arguments: tuple[str, ...]) -> None:
+    """The hints of other commands name these parts: who follows one need not know the cloud."""
+    done = kerf("manifests", *arguments)
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "kind: " in done.stdout
 
 
 def test_name_and_namespace_are_those_of_every_object() -> None:
@@ -179,12 +197,13 @@ def test_kerf_does_not_run_on_nodes_that_it_may_remove() -> None:
 
 def test_json_and_yaml_say_the_same() -> None:
     """`-o json` is one List of the same objects."""
-    assert printed(*IMAGE) == kerf("manifests", "-o", "json", *IMAGE).data["items"]
+    assert printed(*IMAGE) == kerf("manifests", "--cloud=kwok", "-o", "json", *IMAGE).data["items"]
 
 
 def test_the_same_bytes_for_any_hash_seed() -> None:
     """What is committed or compared must not change by itself."""
-    runs = {kerf("manifests", *IMAGE, environment={"PYTHONHASHSEED": seed}).stdout for seed in ("1", "2", "3")}
+    flags = ("--cloud=kwok", *IMAGE)
+    runs = {kerf("manifests", *flags, environment={"PYTHONHASHSEED": seed}).stdout for seed in ("1", "2", "3")}
 
     assert 1 == len(runs)
 

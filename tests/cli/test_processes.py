@@ -19,7 +19,7 @@ COMMANDS = {
     "nodes": ("nodes", "-f", CLUSTER),
     "advise": ("advise", "instance-types", "-f", POOL_000),
     "run": ("run", "--batch-idle=2"),
-    "manifests": ("manifests", "--image", "kerf:1"),
+    "manifests": ("manifests", "--cloud=kwok", "--image", "kerf:1"),
     "completion": ("completion", "bash"),
     "hami-extender": ("hami-extender", "--nothing"),
 }

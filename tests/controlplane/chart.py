@@ -141,10 +141,11 @@ def rendered(
     namespace: str = "kerf-system",
     version: str = "1.36",
 ) -> Chart:
-    """The release `name` with these values; an image is given where they have none. Raises RuntimeError."""
+    """The release `name` with these values; image and cloud are given where they have none. Raises RuntimeError."""
     controller = {"image": {"repository": "example.com/kerf"}, **values.get("controller", {})}
+    settings = {"cloud": "kwok", **values.get("settings", {})}
     arguments = ("template", name, str(CHART), f"--namespace={namespace}", f"--kube-version={version}.0")
-    done = helm(binaries, *arguments, values={**values, "controller": controller})
+    done = helm(binaries, *arguments, values={**values, "controller": controller, "settings": settings})
     if done.returncode:
         raise RuntimeError(done.stderr)
     return Chart(tuple(each for each in yaml.safe_load_all(done.stdout) if each))

@@ -76,7 +76,7 @@ def test_a_user_without_any_role(installation: Installation) -> None:
 
     assert told.startswith("forbidden: the role lacks ")
     assert 5 == told.count("{apiGroups: ")
-    assert told.endswith("; or all of them: kerf manifests --rbac | kubectl apply --server-side -f -)")
+    assert told.endswith("; or all of them: kerf manifests --rbac --cloud kwok | kubectl apply --server-side -f -)")
 
 
 def test_a_token_that_the_server_does_not_know(installation: Installation, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ DIGEST = "sha256:" + "0123456789abcdef" * 4
 def templated(binaries: Binaries, line: str, *more: str) -> Chart:
     """What a line of Helm would apply."""
     _, _, name, _, *flags = shlex.split(line)
-    own = [flag for flag in flags if flag not in ("--create-namespace", "--reuse-values")]
+    own = [flag for flag in flags if flag not in ("--create-namespace", "--reset-then-reuse-values")]
     done = helm(binaries, "template", name, str(ROOT / "charts" / "kerf"), *more, *own, "--kube-version=1.34.0")
     assert "" == done.stderr
     return Chart(tuple(each for each in yaml.safe_load_all(done.stdout) if each))
@@ -64,7 +64,7 @@ def test_the_role_of_irsa_reaches_the_service_account(binaries: Binaries) -> Non
     text = PAGES[0].read_text(encoding="utf-8")
     (values,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     given = {**yaml.safe_load(values), "controller": {"image": {"repository": IMAGE}}}
-    done = helm(binaries, "template", "kerf", str(ROOT / "charts" / "kerf"), values=given)
+    done = helm(binaries, "template", "kerf", str(ROOT / "charts" / "kerf"), "--set=settings.cloud=aws", values=given)
     objects = [each for each in yaml.safe_load_all(done.stdout) if each]
     (account,) = [e["metadata"] for e in objects if (e["kind"], e["metadata"]["name"]) == ("ServiceAccount", "kerf")]
 

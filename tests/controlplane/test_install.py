@@ -24,7 +24,7 @@ def values_of(name: str) -> Object:
 
 def manifests(*arguments: str) -> str:
     """What `kerf manifests` prints."""
-    done = kerf("manifests", *arguments)
+    done = kerf("manifests", "--cloud=kwok", *arguments)
     assert 0 == done.returncode
     return done.stdout
 
@@ -103,6 +103,7 @@ def test_every_value_has_its_effect(binaries: Binaries) -> None:
         "--log-format=text",
         "--log-level=debug",
         "--cloud=kwok",
+        "--acted-out-on-real-cluster",
         "--catalog=/etc/kerf/catalog.yaml",
         "--region=us-east-1",
         "--dry-run",
@@ -127,6 +128,7 @@ def test_every_value_has_its_effect(binaries: Binaries) -> None:
 def test_values_of_karpenter_are_taken_and_the_idle_ones_named(binaries: Binaries) -> None:
     """One values file serves both charts; what does nothing here is said after the installation."""
     values = values_of("karpenter")
+    values["settings"]["cloud"] = "kwok"
     chart = rendered(binaries, values)
     notes = helm(binaries, "install", "kerf", str(CHART), "--dry-run=client", values=values).stdout
 
@@ -147,6 +149,10 @@ def test_values_of_karpenter_are_taken_and_the_idle_ones_named(binaries: Binarie
         ({"settings": {"strategy": "luck"}}, "at '/settings/strategy': value must be one of '', 'cost', 'first-fit'"),
         ({"settings": {"cloud": "moon"}}, "at '/settings/cloud': value must be"),
         ({"controller": {"metrics": {"port": 0}}}, "at '/controller/metrics/port': minimum: got 0, want 1"),
+        (
+            {"controller": {"image": {"repository": "kerf"}}},
+            "settings.cloud: expected aws or kwok, got nothing (hint: ",
+        ),
         ({}, "controller.image.repository: expected the image to run, got none (hint: no image of Kerf is published"),
         (
             {"controller": {"image": {"repository": "public.ecr.aws/karpenter/controller"}}},
@@ -204,7 +210,7 @@ def test_a_second_installation_changes_nothing(binaries: Binaries, server: Contr
 def test_helm_installs_upgrades_and_leaves_the_definitions(binaries: Binaries, server: ControlPlane) -> None:
     """A release that goes takes its roles along, and not the definitions with which all nodes would go."""
     place = (f"--kubeconfig={server.kubeconfig()}", "--namespace=by-helm")
-    given = {"controller": {"image": {"repository": "example.com/kerf"}}}
+    given = {"controller": {"image": {"repository": "example.com/kerf"}}, "settings": {"cloud": "kwok"}}
     own = ("--create-namespace", "--take-ownership", "--force-conflicts")
     installed = helm(binaries, "install", "kerf-helm", str(CHART), *place, *own, values=given)
     upgraded = helm(binaries, "upgrade", "kerf-helm", str(CHART), *place, values={**given, "replicas": 3})

@@ -25,7 +25,7 @@ def looked(*denied: str) -> Server:
 
     async def looking() -> Server:
         async with connected(answer) as client:
-            return await preflight(client, [(each, "") for each in needed()])
+            return await preflight(client, [(each, "") for each in needed()], "kerf manifests --rbac --cloud kwok")
 
     return asyncio.run(looking())
 

@@ -113,6 +113,8 @@ class Installation:
             f"--namespace={NAMESPACE}",
             "--health-address=127.0.0.1:0",
             "--metrics-address=127.0.0.1:0",
+            # Without a flag of the caller: who starts it may name another cloud.
+            *(() if any(flag.startswith("--cloud=") for flag in flags) else ("--cloud=kwok",)),
             *flags,
         ]
         return Replica(self.plane.launch(f"kerf-{self._replicas}", command, environment))

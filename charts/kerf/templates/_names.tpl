@@ -46,6 +46,11 @@ annotations:
 {{- end }}
 {{- end }}
 
+{{/* A cloud that is only assumed would give a real cluster nodes without machines. */}}
+{{- define "kerf.cloud" -}}
+{{- required "settings.cloud: expected aws or kwok, got nothing (hint: aws launches EC2 instances; kwok launches nothing and acts out machines as Node objects, for a test cluster)" .Values.settings.cloud }}
+{{- end }}
+
 {{/* No image of Kerf is published, so that there is none to fall back on. */}}
 {{- define "kerf.image" -}}
 {{- $image := .Values.controller.image }}

@@ -49,12 +49,7 @@ def _models(cards: Sequence[Card]) -> str:
 
 
 def _size(device: DeviceState) -> str:
-    return f", {gib_text(device.memory_mib)}" if device.memory_mib else ""
-
-
-def gib_text(mib: int) -> str:
-    """MiB as people read them: `22.4 GiB`."""
-    return f"{mib / 1024:.1f} GiB"
+    return f", {device.memory_mib} MiB" if device.memory_mib else ""
 
 
 def _idle_key(card: Card) -> tuple[str, int] | None:
@@ -99,7 +94,7 @@ def _share(holder: Holder, device: DeviceState) -> float:
 def _figures(device: DeviceState, screen: Screen) -> str:
     parts = []
     if device.memory_mib:
-        parts.append(f"{device.used_memory_mib / 1024:.1f} of {gib_text(device.memory_mib)}")
+        parts.append(f"{device.used_memory_mib} of {device.memory_mib} MiB")
     parts.append(f"cores {device.used_cores}/{device.cores}")
     if not device.healthy:
         parts.append(styled("not healthy", "bold red", screen))
@@ -122,7 +117,7 @@ def _instances(device: DeviceState) -> str:
 
 
 def _part(holder: Holder) -> str:
-    parts = [gib_text(holder.memory_mib)] if holder.memory_mib else []
+    parts = [f"{holder.memory_mib} MiB"] if holder.memory_mib else []
     parts += [f"{holder.cores} cores"] if holder.cores else []
     parts = parts or [f"{holder.slots} slots" if holder.slots != 1 else "1 slot"]
     return ", ".join(parts if holder.is_bound else [*parts, "booked, not bound"])

@@ -38,7 +38,7 @@ from kerf.manifests.clusterdump.encode import MOST_BYTES, dumped
 from kerf.manifests.decode import decode
 from kerf.manifests.dispatch import FIRST, kind_of, read
 from kerf.manifests.live import decode_list
-from kerf.manifests.read import Documents, read_documents
+from kerf.manifests.read import Documents, not_empty, read_documents
 from kerf.manifests.schema import Report, path_text
 from kerf.model.dump import DUMP, CatalogueSource, ClusterDump
 from kerf.model.market import Market
@@ -113,7 +113,8 @@ class Cutter:
 def _documents(source: Source, cut: Cutter) -> tuple[Documents, str, tuple[str, ...]]:
     """What was read, the namespace that is meant where none is said, and what is missing."""
     if source.files:
-        return read_documents(source.files, sys.stdin, recursive=source.recursive), "default", ()
+        read = read_documents(source.files, sys.stdin, recursive=source.recursive)
+        return not_empty(read, source.files), "default", ()
     read = read_cluster(source.kubeconfig, source.context, with_usage=True, with_history=True, cut=cut.page)
     missing = (f"usage: {read.usage_problem}",) if read.usage_problem else ()
     for line in missing:

@@ -3,6 +3,8 @@
 An example is what is asked, and the line to type.
 """
 
+import os
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +16,9 @@ from kerf.cli.output.screen import colour_option, look
 Examples = Sequence[tuple[str, str]]
 """What is asked, and the line of a shell that asks it of `kerf`."""
 HELP = ("-h", "--help")
+_MANIFEST = (".yaml", ".yml", ".json")
+_OF_OBJECTS = ("names", "objects", "workloads")
+"""Arguments that name objects; those of other commands may be files."""
 
 
 class ExampleCommand(click.Command):
@@ -30,13 +35,31 @@ class ExampleCommand(click.Command):
         return super().get_help_option(ctx)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """A flag that only kubectl has is refused with what to type instead."""
+        """A flag that only kubectl has, and a file without -f, are refused with what to type instead."""
+        words = [word for word in args if not word.startswith("-")]
+        with_files = any(word.startswith(("-f", "--filename")) for word in args)
         try:
-            return super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             if text := OPTIONS.get(error.option_name):
                 raise click.UsageError(f"No such option {error.option_name!r}: {text}", ctx) from None
             raise
+        except click.UsageError as error:
+            if "unexpected extra argument" in error.message:
+                self._refuse_files(ctx, words)
+            elif not with_files:
+                self._refuse_files(ctx, [word for word in words if word.endswith(_MANIFEST)])
+            raise
+        arguments = (ctx.params.get(name) or () for name in _OF_OBJECTS)
+        self._refuse_files(ctx, [name for names in arguments for name in names if name.endswith(_MANIFEST)])
+        return rest
+
+    def _refuse_files(self, ctx: click.Context, words: Sequence[str]) -> None:
+        """Raises UsageError for the first file among words that are no values of flags, where -f would read it."""
+        takes_files = any("-f" in parameter.opts for parameter in self.params)
+        named = next((word for word in words if word.endswith(_MANIFEST) or os.path.isfile(word)), None)
+        if takes_files and named is not None:
+            raise click.UsageError(f"{named}: a file is read with -f: {ctx.command_path} -f {shlex.quote(named)}", ctx)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Finds out what it prints on, then runs."""

@@ -8,6 +8,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 import click
 from click.shell_completion import CompletionItem
@@ -68,6 +69,10 @@ class Program(click.Group):
         """A command that only kubectl has is answered with what to type instead."""
         if args and (text := instead(args[0])):
             raise click.UsageError(text, ctx)
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            near = get_close_matches(args[0], COMMANDS, 1)
+            meant = f"; is {near[0]!r} meant?" if near else ""
+            raise click.UsageError(f"No such command {args[0]!r}{meant}", ctx)
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -17,7 +17,7 @@ from kerf import __version__
 from kerf.cli.echo import echo
 from kerf.cli.examples import ExampleCommand
 from kerf.cli.exits import DONE
-from kerf.cli.run.command import CLOUDS, run
+from kerf.cli.run.command import CLOUDS, NO_CLOUD, run
 from kerf.config import settings_of, settings_table
 
 Object = dict[str, Any]
@@ -82,9 +82,12 @@ def _read_version(_context: click.Context, parameter: click.Parameter, value: st
 @click.command(
     cls=ExampleCommand,
     examples=(
-        ("Install all of Kerf", "kerf manifests --image registry.example/kerf:1 | kubectl apply --server-side -f -"),
+        (
+            "Install all of Kerf in a test cluster",
+            "kerf manifests --cloud kwok --image registry.example/kerf:1 | kubectl apply --server-side -f -",
+        ),
         ("Only what lets others use kerf plan", "kerf manifests --reader"),
-        ("With flags of kerf run", "kerf manifests --image registry.example/kerf:1 -- --batch-idle=2s"),
+        ("With flags of kerf run", "kerf manifests --cloud kwok --image registry.example/kerf:1 -- --batch-idle=2s"),
     ),
 )
 @click.option(
@@ -120,7 +123,9 @@ def _read_version(_context: click.Context, parameter: click.Parameter, value: st
     help="Number of replicas. One acts, the others wait.",
 )
 @click.option(
-    "--cloud", type=click.Choice(CLOUDS), default="kwok", show_default=True, help="The cloud that launches nodes."
+    "--cloud",
+    type=click.Choice(CLOUDS),
+    help="The cloud that launches nodes. Needed for roles and Deployment; with --crds it adds the kinds of that cloud.",
 )
 @click.option(
     "--kubernetes-version",
@@ -142,6 +147,7 @@ def manifests(
     has_deployment: bool,
     output: str,
     version: tuple[int, int],
+    cloud: str | None,
     **flags: Any,
 ) -> int:
     """Print what to apply to a cluster: CRDs, policies, roles, Deployment.
@@ -149,8 +155,10 @@ def manifests(
     Without --crds, --policies, --rbac, --reader and --deployment: all of it. Goes to `kubectl apply --server-side -f
     -`.
     """
-    installation = Installation(**flags)
+    installation = Installation(cloud=cloud or "", **flags)
     is_all = not (has_crds or has_policies or has_rbac or has_reader or has_deployment)
+    if not installation.cloud and (is_all or has_rbac or has_deployment):
+        raise click.UsageError(f"--cloud: {NO_CLOUD}")
     if has_deployment and not installation.image:
         raise click.UsageError(f"--deployment: {_NO_IMAGE}")
     values = _check_run_flags(installation.run_flags)

@@ -28,7 +28,7 @@ from kerf.manifests.migrate.migration import migrate as migrated
 from kerf.manifests.migrate.objects import FieldChange, FieldOutcome, New
 from kerf.manifests.migrate.requirements import Concern, Offers
 from kerf.manifests.migrate.writing import manifest_text
-from kerf.manifests.read import read_documents
+from kerf.manifests.read import not_empty, read_documents
 from kerf.model.instancetypes import InstanceType
 from kerf.model.market import Market
 
@@ -38,7 +38,7 @@ _PROPOSALS = 3
 def show(files: Sequence[str], flags: dict[str, Any]) -> int:
     """Migrate what the files or the cluster have, and print it; the exit code."""
     if files:
-        documents = read_documents(files, sys.stdin, recursive=flags["recursive"])
+        documents = not_empty(read_documents(files, sys.stdin, recursive=flags["recursive"]), files)
     else:
         with progress("reading the cluster"):
             documents = read_retired(kubeconfig=flags["kubeconfig"], context=flags["context"])

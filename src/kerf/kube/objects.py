@@ -70,6 +70,11 @@ class KubeObjects:
         pages = self._pages(kind, namespace, _selectors(labels, fields))
         return [obj async for objects, _ in pages for obj in objects]
 
+    async def pages(self, kind: str) -> AsyncIterator[Sequence[Json]]:
+        """All of the kind, of all namespaces, a page at a time: who stops reading asks for no further page."""
+        async for objects, _ in self._pages(kind, "", {}):
+            yield objects
+
     async def create(self, obj: Json) -> Json:
         """Create it. Raises AlreadyExists."""
         namespace = obj["metadata"].get("namespace", "")

@@ -51,8 +51,10 @@ class Server:
     degraded: tuple[str, ...] = ()
 
 
-async def preflight(client: KubeClient, needed: Iterable[tuple[Access, str]]) -> Server:
+async def preflight(client: KubeClient, needed: Iterable[tuple[Access, str]], granting: str) -> Server:
     """Look at version, kinds and permissions; `needed` are accesses with the namespace they are made in.
+
+    `granting` is the command that prints the roles which grant them all.
 
     Raises Unsuitable with all that is missing, Unreachable, Unauthorized.
     """
@@ -64,7 +66,7 @@ async def preflight(client: KubeClient, needed: Iterable[tuple[Access, str]]) ->
         await _require(client, NODE_OVERLAYS)
     except Unsuitable as error:
         degraded.append(f"{error}; overlays are not used")
-    degraded += await _permitted(client, needed)
+    degraded += await _permitted(client, needed, granting)
     return Server(version, tuple(degraded))
 
 
@@ -132,7 +134,7 @@ async def lacking(client: KubeClient, needed: Iterable[tuple[Access, str]]) -> l
     return [each for each in answers if each is not None]
 
 
-async def _permitted(client: KubeClient, needed: Iterable[tuple[Access, str]]) -> list[str]:
+async def _permitted(client: KubeClient, needed: Iterable[tuple[Access, str]], granting: str) -> list[str]:
     """What works less well without a permission. Raises Unsuitable for those that nothing works without."""
     denied_all = await lacking(client, needed)
     refining = {
@@ -141,7 +143,7 @@ async def _permitted(client: KubeClient, needed: Iterable[tuple[Access, str]]) -
     missing = _rules(each for each in denied_all if not any(each in denied for denied in refining.values()))
     if missing:
         number = "1 rule" if len(missing) == 1 else f"{len(missing)} rules"
-        all_of_them = "; or all of them: kerf manifests --rbac | kubectl apply --server-side -f -"
+        all_of_them = f"; or all of them: {granting} | kubectl apply --server-side -f -"
         more = all_of_them if len(missing) > _MOST_RULES else ""
         raise Unsuitable(f"forbidden: the role lacks {number} (hint: grant {'; '.join(missing[:_MOST_RULES])}{more})")
     return [f"{what}: the role lacks {'; '.join(_rules(denied))}" for what, denied in refining.items() if denied]

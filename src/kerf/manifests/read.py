@@ -26,6 +26,7 @@ _JSON_START = re.compile(r"\s*[\[{]\s*\"")
 _RENDER = "a Helm template is no YAML: render it first, with helm template CHART"
 _CUT = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _PART = 1 << 20
+_MOST_NAMED = 3
 _DIRECTIVES_ONLY = re.compile(r"(?:\s*(?:[%#][^\n]*)?(?:\n|$))*")
 
 
@@ -65,6 +66,19 @@ def read_documents(
         if tell is not None:
             tell(number / len(paths))
     return Documents.joined(found)
+
+
+def not_empty(documents: Documents, paths: Sequence[str]) -> Documents:
+    """The documents that were read of `paths`, and errors. Raises InputError where there is neither.
+
+    A command that failed leaves an empty file: no answer about it is right.
+    """
+    if documents.entries:
+        return documents
+    names = ", ".join("stdin" if path == "-" else path for path in paths[:_MOST_NAMED])
+    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    hint = "(hint: look at what wrote it; `-f -` reads standard input)"
+    raise InputError(f"{names}{more}: expected objects of Kubernetes, got none {hint}")
 
 
 def parse(text: str, name: str = "input") -> Documents:

@@ -298,7 +298,8 @@ class ClusterSnapshot(Large):
     name. `leaving` are the pending pods that still run, each
     with its node, which goes: a decision fills it in (`engine.leaving`), no state does. `assume_node_classes`: the
     input may lack whole kinds, and of NodeClasses, volumes, StorageClasses and RuntimeClasses one that is missing is
-    taken for there, asking nothing, where it has none of that kind.
+    taken for there, asking nothing, where it has none of that kind. `may_lack_kinds`: it was read from files, so a kind
+    of which there is none at all may be one that was not written; a cluster that was asked has said what there is.
     """
 
     taken_at_s: float
@@ -321,6 +322,7 @@ class ClusterSnapshot(Large):
     capacity_buffers: tuple[CapacityBuffer, ...] = ()
     scalables: tuple[Scalable, ...] = ()
     assume_node_classes: bool = True
+    may_lack_kinds: bool = False
     evidence: PluginEvidence = NO_EVIDENCE
     version: int = field(default=0, compare=False)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)

@@ -13,6 +13,8 @@ class ClaimProblem(StrEnum):
     """What is wrong with a claim, whatever node there is."""
 
     MISSING = "missing"
+    NOT_READ = "not read"
+    """The input has no claim at all, and the pod runs: where its volume is, is not known."""
     LOST = "lost"
     DELETING = "deleting"
     OF_ANOTHER_POD = "of another pod"

@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kerf.cli.inputs.input import Source, read_input
 from tests.cli.explain.test_patches import HASH, MAIN, a_deployment, a_node, a_pool, an_object, planned
+from tests.cli.program import ROOT
 from tests.patches import Object
 
 RUNNING: Object = {"phase": "Running"}
@@ -188,3 +190,69 @@ def test_a_pool_of_a_provider_that_is_not_known_is_planned_and_named() -> None:
 
     said = "note: NodePool blue: Kerf knows no provider of karpenter.azure.com, so its types and prices are those of"
     assert said in planned([pool, *a_deployment(SPEC, RUNNING)]).stdout
+
+
+WITH_CLAIM: Object = {**SPEC, "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "models"}}]}
+
+
+def a_volume_claim(name: str) -> Object:
+    """A PersistentVolumeClaim that is not bound."""
+    return {**an_object("PersistentVolumeClaim", name, spec={"accessModes": ["ReadWriteOnce"]}), "apiVersion": "v1"}
+
+
+def test_a_pod_with_a_claim_is_planned_where_no_claim_was_read() -> None:
+    """As with StorageClasses that a file lacks; the note says what the claim was taken to ask."""
+    done = planned([a_pool(), *a_deployment(WITH_CLAIM)])
+
+    assert "1 pod placed, 0 not" in done.stdout
+    assert "note: 1 pod with PersistentVolumeClaim models, and the input has no PersistentVolumeClaim: " in done.stdout
+
+
+def test_a_claim_is_missing_where_others_were_read() -> None:
+    """A file with claims has all of them: this one is to be made."""
+    done = planned([a_pool(), a_volume_claim("other"), *a_deployment(WITH_CLAIM)])
+
+    assert 'persistentvolumeclaim "models" not found' in done.stdout
+    assert "hint: no node would help: create the claim" in done.stdout
+
+
+def over_time(*more: Object, mounts: bool = False) -> list[Object]:
+    """The cluster of the guide in which one node is replaced and its two pods move; they mount a claim."""
+    text = (ROOT / "examples/nodes-over-time/cluster.yaml").read_text(encoding="utf-8")
+    objects: list[Object] = [each for each in yaml.safe_load_all(text) if each]
+    for each in objects:
+        if mounts and each["kind"] == "Pod" and each["spec"].get("nodeName") == "large":
+            each["spec"]["volumes"] = WITH_CLAIM["volumes"]
+    return [*objects, *more]
+
+
+def steps_of(objects: list[Object]) -> str:
+    """What `kerf plan --consolidate` prints of them at the hour of the guide."""
+    return planned(objects, "plan", "--consolidate", "--now", "2026-01-05T08:00:00Z").stdout
+
+
+def test_a_pod_that_runs_stays_where_its_claims_were_not_read() -> None:
+    """Its volume may be in the zone of its node alone; without the mount its node is replaced."""
+    objects, now = over_time(mounts=True), ("--now", "2026-01-05T08:00:00Z")
+    steps = planned(objects, "plan", "--consolidate", "-o", "json", *now).data["steps"]
+    note = "the input has no PersistentVolumeClaims of 2 pods (default/shop-0, default/shop-1) with a node"
+
+    assert "large" not in [each["node"] for step in steps for each in step["nodes"]]
+    assert note in planned(objects, "plan", *now).stdout
+
+
+BUDGET: Object = {
+    **an_object(
+        "PodDisruptionBudget", "cache", spec={"maxUnavailable": 1, "selector": {"matchLabels": {"app": "none"}}}
+    ),
+    "apiVersion": "policy/v1",
+}
+
+
+def test_without_budgets_it_is_said_whose_pods_they_might_hold() -> None:
+    """Both where the steps are listed and in a plan; a file with one budget has all of them."""
+    note = "note: the input has no PodDisruptionBudget: whether one holds the 2 pods of large is not known"
+
+    assert note in steps_of(over_time())
+    assert note in planned(over_time(), "plan", "--now", "2026-01-05T08:00:00Z").stdout
+    assert "PodDisruptionBudget" not in steps_of(over_time(BUDGET))

@@ -26,7 +26,8 @@ ENTRY = [sys.executable, "-c", "from kerf.cli.main import entry; entry()"]
 
 def refused(*arguments: str, environment: Mapping[str, str] | None = None) -> tuple[int, str]:
     """The exit code and the one line, `error: ` taken off, of a run that does not begin."""
-    done = kerf("run", "--health-address=", "--metrics-address=", *arguments, environment=environment)
+    with_cloud = {"KERF_CLOUD": "kwok", **(environment or {})}
+    done = kerf("run", "--health-address=", "--metrics-address=", *arguments, environment=with_cloud)
     assert "" == done.stdout
     first, *rest = done.stderr.splitlines()
     assert first.startswith("error: ")
@@ -273,6 +274,51 @@ def test_what_a_cloud_needs_and_does_not_take_is_said_at_once(flags: tuple[str, 
     assert (2, True) == (code, text.startswith(told)), text
 
 
+def test_no_cloud_is_assumed() -> None:
+    """One line before a cluster is asked for anything; a variable or a file may name it as well."""
+    code, text = refused(environment={"KERF_CLOUD": ""})
+
+    assert (2, True) == (code, text.startswith("--cloud (KERF_CLOUD, key cloud): expected aws or kwok, got nothing")), (
+        text
+    )
+
+
+def with_nodes(*provider_ids: str) -> dict[str, tuple[int, object]]:
+    """What a server answers that has these nodes, each with its `providerID`."""
+    nodes = [
+        {"metadata": {"name": f"node-{at}"}, "spec": {"providerID": each} if each else {}}
+        for at, each in enumerate(provider_ids)
+    ]
+    return {"/api/v1/nodes": (200, {"metadata": {"resourceVersion": "1"}, "items": nodes})}
+
+
+@pytest.mark.parametrize(
+    "provider_id",
+    [
+        "aws:///eu-west-1a/i-0123456789abcdef0",
+        "gce://project/zone/vm",
+        "azure:///subscriptions/a",
+        "cn-hangzhou.i-bp1",
+        "x",
+    ],
+)
+def test_machines_are_not_acted_out_beside_those_of_a_real_cloud(tmp_path: Path, provider_id: str) -> None:
+    """Wherever in the list the real node is: pods would be bound to Nodes that have no machine, and never run."""
+    with serving(with_nodes("kwok:///a/1", "", "kind://docker/kind/kind-control-plane", provider_id)) as url:
+        code, text = refused(f"--kubeconfig={kubeconfig(tmp_path, url)}", "--log-level=error")
+
+    assert 2 == code
+    assert text.startswith("--cloud kwok: expected a test cluster, got node node-3 of a real cloud: providerID "), text
+    assert text.endswith("--acted-out-on-real-cluster acts out machines here all the same)"), text
+
+
+def test_the_flag_for_real_clusters_is_of_the_cloud_that_acts_out() -> None:
+    """With a cloud that launches machines it has no meaning."""
+    code, text = refused(*AWS, "--acted-out-on-real-cluster")
+
+    assert (2, "--acted-out-on-real-cluster: expected --cloud kwok, got --cloud aws") == (code, text)
+
+
 def test_a_cloud_that_does_not_answer_ends_the_start_with_one_line(tmp_path: Path) -> None:
     """Exit 4: there is an API server, and something that is not AWS."""
     with serving() as url:
@@ -350,7 +396,14 @@ def test_settings_of_aws_are_checked_before_the_api_server_is_asked(
 @contextmanager
 def running(tmp_path: Path, url: str, *flags: str) -> Iterator["subprocess.Popen[str]"]:
     """A replica that is killed when the test ends before it."""
-    command = [*ENTRY, "run", f"--kubeconfig={kubeconfig(tmp_path, url)}", "--health-address=127.0.0.1:0", *flags]
+    command = [
+        *ENTRY,
+        "run",
+        "--cloud=kwok",
+        f"--kubeconfig={kubeconfig(tmp_path, url)}",
+        "--health-address=127.0.0.1:0",
+        *flags,
+    ]
     environment = {**os.environ, "KERF_METRICS_ADDRESS": "127.0.0.1:0"}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         # What never comes is not waited for: the log ends with the process.
@@ -395,7 +448,8 @@ def test_an_address_in_use_is_one_line(tmp_path: Path, flag: str) -> None:
     with serving() as url:
         address = url.removeprefix("http://")
         done = kerf(
-            "run", f"--kubeconfig={kubeconfig(tmp_path, url)}", "--health-address=", "--metrics-address=",
+            "run", "--cloud=kwok", f"--kubeconfig={kubeconfig(tmp_path, url)}",
+            "--health-address=", "--metrics-address=",
             f"{flag}={address}", "--log-level=error",
         )  # fmt: skip
 
@@ -417,20 +471,20 @@ def fetched(lines: list[str], name: str, path: str) -> tuple[int, str]:
 
 
 def test_who_has_not_read_everything_is_not_ready(tmp_path: Path) -> None:
-    """Alive, leading, and yet not ready: the nodes cannot be listed, and that is what it says."""
-    with serving({"/api/v1/nodes": (500, {"message": "etcd is tired"})}) as url, running(tmp_path, url) as process:
-        lines = until(process, "event=leading", "resource=nodes")
+    """Alive, leading, and yet not ready: the services cannot be listed, and that is what it says."""
+    with serving({"/api/v1/services": (500, {"message": "etcd is tired"})}) as url, running(tmp_path, url) as process:
+        lines = until(process, "event=leading", "resource=services")
         status, told = fetched(lines, "health", "/readyz")
         alive = fetched(lines, "health", "/healthz")
 
     assert (503, (200, "ok\n")) == (status, alive)
-    assert "nodes: not listed yet: HTTP 500: etcd is tired\n" in told
+    assert "services: not listed yet: HTTP 500: etcd is tired\n" in told
 
 
 def test_every_metric_says_what_it_counts(tmp_path: Path) -> None:
     """Each has its HELP, and the calls to the API are counted by verb, resource and answer."""
-    with serving({"/api/v1/nodes": (500, {"message": "etcd is tired"})}) as url, running(tmp_path, url) as process:
-        lines = until(process, "event=leading", "resource=nodes")
+    with serving({"/api/v1/services": (500, {"message": "etcd is tired"})}) as url, running(tmp_path, url) as process:
+        lines = until(process, "event=leading", "resource=services")
         status, told = fetched(lines, "metrics", "/metrics")
 
     names = {name for family in REGISTRY.collect() for name in (family.name, f"{family.name}_total")}
@@ -438,6 +492,6 @@ def test_every_metric_says_what_it_counts(tmp_path: Path) -> None:
     assert 200 == status
     assert {family.name for family in REGISTRY.collect()} == {name.removesuffix("_total") for name in helped & names}
     assert "kerf_leading 1.0\n" in told
-    assert 'kerf_api_calls_total{answer="500",resource="nodes",verb="list"}' in told
+    assert 'kerf_api_calls_total{answer="500",resource="services",verb="list"}' in told
     assert 'kerf_api_calls_total{answer="201",resource="leases.coordination.k8s.io",verb="create"} 1.0' in told
     assert 'kerf_api_call_seconds_count{verb="list"}' in told

@@ -98,8 +98,10 @@ def _version(text: str) -> Diagnosis:
     if minor < _OLDEST:
         return Diagnosis("kubernetes", LOOK, text, f"Kerf is tried on {_OLDEST[0]}.{_OLDEST[1]} and newer: upgrade")
     if minor < _WINDOWS:
-        option = f"kerf manifests --kubernetes-version={minor[0]}.{minor[1]}"
-        return Diagnosis("kubernetes", OK, f"{text}; gates for windows need 1.36: install with {option}")
+        option = f"--kubernetes-version={minor[0]}.{minor[1]}"
+        return Diagnosis(
+            "kubernetes", OK, f"{text}; gates for windows need 1.36: kerf manifests {option} leaves them out"
+        )
     return Diagnosis("kubernetes", OK, text)
 
 

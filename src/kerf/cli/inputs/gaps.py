@@ -4,7 +4,7 @@ A file with pods and without the objects beside them reads like a cluster in whi
 nodes say of absent objects is looked at: their owners, and the labels that Karpenter gives a node.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from kerf.cli.render import counted, some
@@ -16,6 +16,7 @@ from kerf.model.nodeclaim import INITIALIZED, LAUNCHED, READY, REGISTERED, TRUE,
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
+from kerf.model.snapshot import ClusterSnapshot
 
 _MOST = 3
 _ASSUMED = "kerf.dev/assumed-claim"
@@ -67,8 +68,36 @@ def is_assumed(claim: NodeClaim) -> bool:
 
 def gaps(decoded: Decoded, place: str) -> list[str]:
     """What the input, as it was read, seems to lack, and what follows for a plan; empty where it seems whole."""
-    looks = (_no_pools, _no_claims, _no_nodes, _no_nodes_of_claims, _no_daemon_sets, _no_pods, _no_owners, _no_classes)
+    looks = (
+        _no_pools,
+        _no_claims,
+        _no_nodes,
+        _no_nodes_of_claims,
+        _no_daemon_sets,
+        _no_pods,
+        _no_owners,
+        _no_classes,
+        _no_volume_claims,
+    )
     return [*(text for look in looks if (text := look(decoded, place))), *map(cause_text, named_nodes(decoded))]
+
+
+def unread_budgets(snapshot: ClusterSnapshot, nodes: Iterable[str]) -> list[str]:
+    """What is not known of the pods that leave these nodes, where no PodDisruptionBudget at all was read from files."""
+    if not snapshot.may_lack_kinds or snapshot.disruption_budgets:
+        return []
+    left = {
+        name: sum(not pod.is_daemon and not pod.is_ended for pod in found.pods)
+        for name in nodes
+        if (found := snapshot.node(name)) is not None
+    }
+    names, pods = [name for name, count in left.items() if count], sum(left.values())
+    if not pods:
+        return []
+    return [
+        f"the input has no PodDisruptionBudget: whether one holds the {counted(pods, 'pod')} of "
+        f"{some(names, _MOST)} is not known"
+    ]
 
 
 def named_nodes(decoded: Decoded) -> list[NodeNamed]:
@@ -184,6 +213,20 @@ def _no_classes(decoded: Decoded, place: str) -> str:
     return (
         f"the {place} has no PriorityClass {some(decoded.absent_classes, _MOST)}: its pods count with the priority "
         "that they state, or 0"
+    )
+
+
+def _no_volume_claims(decoded: Decoded, place: str) -> str:
+    is_of_cluster = place != "input" or (decoded.dump is not None and decoded.dump.place != "input")
+    if decoded.volume_claims or is_of_cluster:
+        return ""
+    running = (pod for pod in decoded.pods if pod.node_name and not pod.is_ended)
+    keys = [pod.key for pod in running if pod.spec.claims or pod.spec.claim_templates]
+    if not keys:
+        return ""
+    return (
+        f"the {place} has no PersistentVolumeClaims of {_of(keys, 'pod')} with a node: where their volumes are is not "
+        "known, so these pods are not moved"
     )
 
 

@@ -32,7 +32,7 @@ from kerf.engine.world import World
 from kerf.errors import DecodeError, InputError
 from kerf.manifests.decode import decode
 from kerf.manifests.decoded import Decoded
-from kerf.manifests.read import Documents, read_documents
+from kerf.manifests.read import Documents, not_empty, read_documents
 from kerf.manifests.workloads.expansion import expand, with_replicas
 from kerf.model.constraints import INSTANCE_TYPE, Requirements
 from kerf.model.dump import DUMP, ClusterDump
@@ -159,6 +159,7 @@ def read_input(source: Source, *, with_usage: bool = False, with_history: bool =
         pods = expand(decoded)
         meter.guess(1.0, _A_POD_S * len(pods))
         snapshot = _snapshot(decoded, pods, at_s, namespaces)
+        snapshot = replace(snapshot, may_lack_kinds=place == "input")
     observed = observed_memory(snapshot.node_pools, snapshot.nodes)
     market = replace(market, observed_memory_mib=observed)
     measured_s = at_s if now_s is not None else max(at_s, _last_measured_s(decoded))
@@ -181,13 +182,14 @@ def _documents(source: Source, meter: Meter, *, with_usage: bool, with_history: 
     if source.files:
         meter.guess(_READ, _READ * _about_s(source.files))
         tell = meter.part(0.0, _READ)
-        return read_documents(source.files, sys.stdin, recursive=source.recursive, tell=tell), "default", ""
+        read = read_documents(source.files, sys.stdin, recursive=source.recursive, tell=tell)
+        return not_empty(read, source.files), "default", ""
     from kerf.cli.inputs.live import read_cluster
 
     meter.guess(_LISTED, _CLUSTER_S)
     tell = meter.part(0.0, _LISTED)
-    read = read_cluster(source.kubeconfig, source.context, with_usage=with_usage, with_history=with_history, tell=tell)
-    return read.documents, read.namespace, read.usage_problem
+    found = read_cluster(source.kubeconfig, source.context, with_usage=with_usage, with_history=with_history, tell=tell)
+    return found.documents, found.namespace, found.usage_problem
 
 
 def _about_s(paths: Sequence[str]) -> float:

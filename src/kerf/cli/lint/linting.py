@@ -21,7 +21,7 @@ from kerf.lint.linter import Linted
 from kerf.lint.linter import lint as look
 from kerf.lint.rules import chosen, rules
 from kerf.manifests.documents import Document, JsonDocument, YamlDocument
-from kerf.manifests.read import Documents, parse, read_documents
+from kerf.manifests.read import Documents, not_empty, parse, read_documents
 from kerf.model.market import Market
 
 _STDIN = "stdin"
@@ -86,7 +86,7 @@ def _read(files: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Documents, 
         parse(piped, _STDIN) if file == "-" else read_documents((file,), sys.stdin, recursive=flags["recursive"])
         for file in dict.fromkeys(files)
     ]
-    documents = _once(parts)
+    documents = not_empty(_once(parts), files)
     names = dict.fromkeys(map(_file_of, documents))
     return documents, {name: piped if name == _STDIN else _text(name) for name in names}
 

@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kerf.cli.inputs.gaps import unread_budgets
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.render import counted, percent_text, some, table
 from kerf.engine.disruption.candidates import moving
@@ -168,6 +169,7 @@ def _notes(found: Sequence[ConsolidationStep], world: World) -> Iterator[str]:
     if any(launch.replaces for step in found for launch in step.command.launches):
         rest = duration_text(int(SETTLES_S))
         yield f"new nodes in the place of others are not replaced for {rest}; what happens to them later is not shown"
+    yield from unread_budgets(world.snapshot, [each.node for step in found for each in step.command.deletions])
     expiring = _expiring(found, world)
     if expiring:
         node, at_s = expiring[0]

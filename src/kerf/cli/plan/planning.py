@@ -11,6 +11,7 @@ from kerf.catalog import is_known
 from kerf.cli.echo import echo, write_file
 from kerf.cli.exits import DONE, LOOK
 from kerf.cli.heldjobs import deadline_notes
+from kerf.cli.inputs.gaps import unread_budgets
 from kerf.cli.inputs.input import (
     ReadInput,
     Source,
@@ -99,7 +100,8 @@ def show(flags: dict[str, Any]) -> int:
         meter.guess(1.0, _about_s(read) / 2)
         made = with_deletions(explained(decision, Tries.for_all()), read, whole, options)
         beside = (*deadline_notes(read), *_ending_notes(read), *_price_notes(read), *assumed(read))
-        made = replace(made, notes=(*made.notes, *beside))
+        unread = unread_budgets(whole.snapshot, [each.node for each in made.deletions])
+        made = replace(made, notes=(*made.notes, *beside, *unread))
         if output != "table":
             made = replace(made, launches=with_runners_up(made.launches, read.world))
     watch.lap("plan_s")

@@ -9,7 +9,8 @@ from kerf.cli.exits import ClusterUnreachable
 from kerf.cli.run.options import RunOptions
 from kerf.cloudprovider import CloudProvider
 from kerf.clouds.kwok.cloud import Catalogue, KwokCloud
-from kerf.errors import CloudError
+from kerf.clouds.kwok.records import is_of_real_cloud
+from kerf.errors import CloudError, ConfigError, brief
 from kerf.kube.client import KubeClient
 from kerf.kube.election import Leadership
 from kerf.kube.objects import KubeObjects
@@ -33,13 +34,16 @@ async def the_cloud(
 ) -> AsyncIterator[CloudProvider]:
     """The cloud, which changes something only while this replica leads. `catalogue` is what the acted-out one sells.
 
-    Raises InputError, and ClusterUnreachable where AWS does not answer or does not know the cluster.
+    Raises InputError, also where machines would be acted out among those of a real cloud, and ClusterUnreachable where
+    AWS does not answer or does not know the cluster.
     """
     clock = SystemClock(client.clock.now_s)
     if options.cloud == "aws":
         async with _aws(clock, options, leadership) as cloud:
             yield cloud
         return
+    if not options.acted_out_on_real_cluster:
+        await _refuse_real_cloud(KubeObjects(client))
     acting = client.guarded(leadership.check) if options.elects else client
     yield KwokCloud(KubeObjects(acting), clock, catalogue, namespace=options.namespace)
 
@@ -69,3 +73,19 @@ async def _aws(clock: SystemClock, options: RunOptions, leadership: Leadership) 
         yield cloud
     finally:
         api.close()
+
+
+async def _refuse_real_cloud(objects: KubeObjects) -> None:
+    """Acted-out machines are Nodes without a machine: pods that a real cluster binds to them never run.
+
+    Raises ConfigError with the first node of a real cloud.
+    """
+    async for nodes in objects.pages("Node"):
+        for node in nodes:
+            provider_id = str((node.get("spec") or {}).get("providerID") or "")
+            if is_of_real_cloud(provider_id):
+                raise ConfigError(
+                    f"--cloud kwok: expected a test cluster, got node {node['metadata']['name']} of a real cloud: "
+                    f"providerID {brief(provider_id)} (hint: --cloud aws launches EC2 instances; "
+                    "--acted-out-on-real-cluster acts out machines here all the same)"
+                )

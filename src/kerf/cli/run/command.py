@@ -18,6 +18,10 @@ from kerf.config import DURATION, seconds_of, settings_table
 from kerf.errors import ConfigError
 
 CLOUDS = ("aws", "kwok")
+NO_CLOUD = (
+    "expected aws or kwok, got nothing (hint: aws launches EC2 instances; kwok launches nothing and acts out machines "
+    "as Node objects, for a test cluster)"
+)
 if TYPE_CHECKING:
     _FloatType = click.ParamType[float]
     _TextType = click.ParamType[str]
@@ -82,8 +86,11 @@ _LEVELS = click.Choice(("debug", "info", "warning", "error"))
 _OPTIONS = (
     _option("--kubeconfig", metavar="FILE", help="The kubeconfig. Default: the pod's service account."),
     _option("--context", metavar="NAME", help="Context of the kubeconfig."),
+    _option("--cloud", type=click.Choice(CLOUDS), help="The cloud that launches nodes. It has no default."),
     _option(
-        "--cloud", type=click.Choice(CLOUDS), default="kwok", show_default=True, help="The cloud that launches nodes."
+        "--acted-out-on-real-cluster",
+        is_flag=True,
+        help="Let --cloud kwok act out machines in a cluster whose nodes are machines of a real cloud.",
     ),
     _option("--catalog", metavar="CATALOG", help="Source of prices: aws[:REGION], alibaba[:REGION], kwok, or a file."),
     _option(
@@ -158,7 +165,7 @@ def _read_config(context: click.Context, _parameter: click.Parameter, path: str 
     context_settings={"show_default": True},
     cls=ExampleCommand,
     examples=(
-        ("Plan, explain and publish, and change nothing", "kerf run --dry-run"),
+        ("Plan, explain and publish, and change nothing", "kerf run --dry-run --cloud aws --cluster-name prod"),
         ("With settings from a file", "kerf run --config kerf.yaml --cloud kwok"),
     ),
 )

@@ -10,6 +10,7 @@ class RunOptions:
     kubeconfig: str | None
     context: str | None
     cloud: str
+    acted_out_on_real_cluster: bool
     catalog: str | None
     region: str | None
     cluster_name: str

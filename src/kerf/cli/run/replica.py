@@ -97,7 +97,7 @@ async def main(options: RunOptions, settings: Settings) -> int:
     try:
         client = await KubeClient.connect(ClusterTarget(options.kubeconfig, options.context))
         try:
-            server = await preflight(client, _needed(options))
+            server = await preflight(client, _needed(options), _granting(options))
             for text in server.degraded:
                 logger("kerf").warning("degraded", detail=text)
             logger("kerf").info("connected", server=client.server, version=server.version, follow=settings.follow)
@@ -115,6 +115,11 @@ def _needed(options: RunOptions) -> Iterator[tuple[Access, str]]:
     """What the role must grant, each with its namespace: the same that `kerf manifests` puts into it."""
     for each in needed(options.cloud, is_dry_run=options.is_dry_run, elects=options.elects):
         yield each, options.namespace if each.namespace == OWN else each.namespace
+
+
+def _granting(options: RunOptions) -> str:
+    """The command that prints the roles of `_needed`."""
+    return f"kerf manifests --rbac --cloud {options.cloud}{' --dry-run' if options.is_dry_run else ''}"
 
 
 class Replica:

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from kerf.cli.inputs.selectors import parse_selector
+from kerf.cli.run.command import NO_CLOUD
 from kerf.cli.run.options import RunOptions
 from kerf.config import settings_of, settings_table
 from kerf.errors import ConfigError, brief
@@ -18,6 +19,8 @@ def start(flags: dict[str, Any]) -> int:
     """Run the controllers until they end; the exit code. Raises InputError, and ClusterUnreachable."""
     names = [setting.field for setting in settings_table()]
     settings = settings_of({name: str(flags.pop(name)) for name in names})
+    if not flags["cloud"]:
+        raise ConfigError(f"--cloud (KERF_CLOUD, key cloud): {NO_CLOUD}")
     if flags["cloud"] == "aws":
         # EKS gives its pods the region of the cluster.
         flags["region"] = next(filter(None, (flags["region"], *map(os.environ.get, _REGIONS))), None)
@@ -43,6 +46,8 @@ def _check_cloud(options: RunOptions) -> None:
         if unused:
             raise ConfigError(f"{unused}: expected --cloud aws, got --cloud {options.cloud}")
         return
+    if options.acted_out_on_real_cluster:
+        raise ConfigError("--acted-out-on-real-cluster: expected --cloud kwok, got --cloud aws")
     _check_endpoint(options.aws_endpoint)
     if not options.cluster_name:
         raise ConfigError("--cloud aws: expected --cluster-name (KERF_CLUSTER_NAME, key cluster-name), got nothing")

@@ -39,6 +39,7 @@ TERMINATING, INTERRUPTED, NODE, PLUGIN_STARTED, REGISTERED = (
 )
 """Keys of the ConfigMap beside `instance`: dates, and the name of the Node once there is one."""
 _PREFIX = "kerf-instance-"
+_OF_TEST_CLUSTERS = ("kwok://", "kind://", "k3s://")
 
 
 class ObjectStore(Protocol):
@@ -157,6 +158,16 @@ def provider_id(zone: str, claim_uid: str) -> str:
 def record_of(provider_id: str) -> str:
     """The name of the ConfigMap behind a provider id; empty for one that is not ours."""
     return record_name(provider_id.rpartition("/")[2]) if provider_id.startswith("kwok:///") else ""
+
+
+def is_of_real_cloud(provider_id: str) -> bool:
+    """Whether a node with that `spec.providerID` is a machine of a cloud or a data centre.
+
+    Acted-out nodes have `kwok://`, those of kind `kind://`, of k3s and k3d `k3s://`; minikube and kubeadm give none.
+    Every other id is of a cloud or of hardware (`aws://`, `gce://`, `azure://`, of ACK `REGION.INSTANCE`), also one
+    that is not known here.
+    """
+    return bool(provider_id) and not provider_id.startswith(_OF_TEST_CLUSTERS)
 
 
 def date_text(seconds: float) -> str:

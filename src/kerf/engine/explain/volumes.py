@@ -25,6 +25,8 @@ from kerf.model.volumecauses import (
 )
 from kerf.model.volumes import ClaimTemplate, PersistentVolumeClaim
 
+_READ_VOLUMES = "add the volumes: kubectl get persistentvolumeclaims,persistentvolumes,storageclasses -A -o yaml"
+
 
 def volume_text(cause: Cause) -> str:
     """The cause as one sentence without its end, where it is of volumes or of RuntimeClasses; else empty."""
@@ -80,6 +82,8 @@ def _unusable(cause: ClaimUnusable) -> str:
     match cause.problem:
         case ClaimProblem.MISSING:
             return f"{claim} not found"
+        case ClaimProblem.NOT_READ:
+            return f"{claim} is not in the input, which has none at all: where its volume is, is not known"
         case ClaimProblem.LOST | ClaimProblem.VOLUME_MISSING:
             return f'{claim} bound to non-existent persistentvolume "{cause.other}"'
         case ClaimProblem.DELETING:
@@ -100,6 +104,8 @@ def volume_hint(cause: Cause) -> str:
     match cause:
         case ClaimUnusable(problem=ClaimProblem.MISSING):
             return "no node would help: create the claim"
+        case ClaimUnusable(problem=ClaimProblem.NOT_READ):
+            return _READ_VOLUMES
         case ClaimUnusable(problem=ClaimProblem.CLASS_MISSING | ClaimProblem.WITHOUT_CLASS):
             return "no node would help: the claim needs a StorageClass that there is"
         case ClaimUnusable(problem=ClaimProblem.NOT_BOUND):
@@ -131,7 +137,7 @@ def claim_lines(pod: Pod, snapshot: ClusterSnapshot) -> list[str]:
 
 def _of_claim(claim: PersistentVolumeClaim | None, template: ClaimTemplate | None, snapshot: ClusterSnapshot) -> str:
     if claim is None and template is None:
-        return "not found"
+        return "not in the input" if snapshot.may_lack_kinds and not snapshot.volume_claims else "not found"
     if claim is not None and claim.volume:
         volume = snapshot.volumes.get(claim.volume)
         if volume is None:
@@ -168,7 +174,9 @@ def _absent(pod: Pod, snapshot: ClusterSnapshot) -> Iterator[tuple[str, str]]:
         yield "RuntimeClass", spec.runtime_class
     for name, template in claims_of(pod, spec):
         claim = snapshot.volume_claims.get(f"{namespace_of(pod)}/{name}")
-        if claim is not None and claim.volume:
+        if claim is None and template is None and snapshot.may_lack_kinds and not snapshot.volume_claims:
+            yield "PersistentVolumeClaim", name
+        elif claim is not None and claim.volume:
             if not snapshot.volumes:
                 yield "PersistentVolume", ""
         elif (claim is not None or template is not None) and not snapshot.storage_classes:

@@ -79,6 +79,11 @@ class Volumes:
         self._specs: dict[tuple[int, Mounts], tuple[PodSpec, PodSpec]] = {}
         self._of_classes: dict[int, tuple[PodSpec, PodSpec]] = {}
 
+    @cached_property
+    def _lacks_claims(self) -> bool:
+        """Whether files were read without one PersistentVolumeClaim: that one is not there says nothing of it."""
+        return self._snapshot.may_lack_kinds and not self._snapshot.volume_claims
+
     def asks(self, pod: Pod) -> bool:
         """Whether `followed` would look at anything; most pods mount nothing."""
         spec = pod.spec
@@ -168,12 +173,14 @@ class Volumes:
         """What one claim of the pod asks."""
         key = f"{namespace_of(pod)}/{name}"
         claim = self._snapshot.volume_claims.get(key)
+        if claim is None and self._lacks_claims and is_moved and not (template is not None and template.is_ephemeral):
+            return ClaimUnusable(Name(name), ClaimProblem.NOT_READ)
         # The claim of an ephemeral volume goes with its pod, and the next one makes another.
         is_to_come = claim is None or (is_moved and template is not None and template.is_ephemeral)
         if is_to_come and template is not None:
             return self._provisioned(Name(name), template.storage_class, key)
         if claim is None:
-            return ClaimUnusable(Name(name), ClaimProblem.MISSING)
+            return _Held() if self._lacks_claims else ClaimUnusable(Name(name), ClaimProblem.MISSING)
         if template is not None and template.is_ephemeral and pod.uid and claim.owner_uid != pod.uid:
             return ClaimUnusable(Name(name), ClaimProblem.OF_ANOTHER_POD)
         if claim.is_of_one_pod:
