@@ -41,8 +41,20 @@ def test_nodes_of_node_groups_are_compared_on_demand() -> None:
     priced = kerf("nodes", "-f", "-", "-o", "json", stdin=spot).data["items"]
 
     assert "now   4      3.192     2 x g5.2xlarge on-demand, 2 x m5.2xlarge on-demand" == lines[1]
-    assert "4 pods: Kerf's nodes cost 1.6115 USD/h less, 50 %" == lines[4]
+    assert "4 pods: Kerf's nodes cost 0.6915 USD/h less, 21 %" == lines[4]
     assert [("spot", True)] * 4 == [(node["capacityType"], "perHour" in node) for node in priced]
+
+
+def test_a_pod_keeps_the_model_of_its_card_unless_it_is_released() -> None:
+    """A T4 has the room of an A10G for these pods at half the price, and is slower: that is said where it is allowed."""
+    kept, released = (
+        kerf("shadow", *files(GROUPS, POOLS), "--all-nodes", *flag).stdout for flag in ((), ("--any-gpu",))
+    )
+
+    assert "Kerf  3      2.5005    1 x c6a.large on-demand, 2 x g5.2xlarge on-demand" in kept
+    assert "Kerf  3      1.5805    1 x c6a.large on-demand, 2 x g4dn.2xlarge on-demand" in released
+    assert "note: pods may go to cards of other models here, which may be slower\n" in released
+    assert "other models" not in kept
 
 
 def test_a_cluster_of_node_groups_alone_says_what_to_type() -> None:

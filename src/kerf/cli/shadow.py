@@ -29,6 +29,7 @@ from kerf.model.policies import COST, STRATEGIES
 @leader_options
 @output_option
 @click.option("--all-nodes", is_flag=True, help="Compare nodes of no NodePool too, such as those of node groups.")
+@click.option("--any-gpu", is_flag=True, help="Let pods go to cards of other models than those that they run on.")
 @click.option("--strategy", type=click.Choice(STRATEGIES), default=COST, show_default=True, help="How to choose nodes.")
 def shadow(**flags: Any) -> int:
     """Compare the nodes of today with those that Kerf would buy for the same pods. Changes nothing.

@@ -4,7 +4,7 @@ The fleet is compared from files or a cluster alone. What the leader of a dry ru
 below it, where there is such a leader.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -34,9 +34,11 @@ def show(flags: dict[str, Any]) -> int:
     read = read_input(source)
     nodes = frozenset(node.name for node in read.snapshot.nodes if node.claim is not None or flags["all_nodes"])
     with progress(f"planning the pods of {counted(len(nodes), 'node')}", 0.3 + 0.01 * len(nodes)):
-        made = refit(read.world, nodes, Options(flags["strategy"], with_bound=False))
+        options, with_any_gpu = Options(flags["strategy"], with_bound=False), flags["any_gpu"]
+        made = refit(read.world, nodes, options, with_any_gpu=with_any_gpu)
+        advice = list(_advice(made, read, nodes, options, with_any_gpu=with_any_gpu))
     seen = None if source.files and not leader.url else _seen(source, leader)
-    emit(flags["output"], lambda: _object(made, seen, read), lambda: _lines(made, seen, read, nodes))
+    emit(flags["output"], lambda: _object(made, seen, read), lambda: _lines(made, seen, read, nodes, advice))
     return LOOK if made.unplaced else DONE
 
 
@@ -62,7 +64,9 @@ def _object(made: Refit, seen: ShadowReport | None, read: ReadInput) -> Json:
     }
 
 
-def _lines(made: Refit, seen: ShadowReport | None, read: ReadInput, nodes: frozenset[str]) -> list[str]:
+def _lines(
+    made: Refit, seen: ShadowReport | None, read: ReadInput, nodes: frozenset[str], advice: Sequence[str]
+) -> list[str]:
     if not made.present.nodes:
         return [f"no node of a NodePool in the {read.place}", *_without_pool(read), *_seen_lines(seen)]
     rows = (("now", made.present), ("Kerf", made.planned))
@@ -71,7 +75,7 @@ def _lines(made: Refit, seen: ShadowReport | None, read: ReadInput, nodes: froze
         *lines,
         "",
         _verdict(made, read, nodes),
-        *_others(made),
+        *advice,
         *_seen_lines(seen),
     ]
 
@@ -101,11 +105,16 @@ def _verdict(made: Refit, read: ReadInput, nodes: frozenset[str]) -> str:
     return f"{pods}: Kerf's nodes cost {price_text(saved)} {read.market.currency}/h less, {percent} %"
 
 
-def _others(made: Refit) -> Iterable[str]:
-    if made.placed_on_others:
-        yield f"{counted(made.placed_on_others, 'pod')} would go on nodes that no NodePool bought"
+def _advice(
+    made: Refit, read: ReadInput, nodes: frozenset[str], options: Options, *, with_any_gpu: bool
+) -> Iterable[str]:
+    """What to know or to type beside the verdict. The flag is tried before it is named: one more decision."""
+    if with_any_gpu and not made.unplaced:
+        yield "note: pods may go to cards of other models here, which may be slower"
     if made.unplaced:
         yield "hint: kerf plan, with their workloads instead of the pods, says why"
+        if not with_any_gpu and refit(read.world, nodes, options, with_any_gpu=True).unplaced < made.unplaced:
+            yield "hint: --any-gpu lets pods go to cards of other models than those that they run on"
 
 
 def _seen_lines(seen: ShadowReport | None) -> list[str]:

@@ -63,3 +63,11 @@ def test_pods_that_wait_are_on_neither_side() -> None:
 
     assert ["default/x"] == [pod.key for pod in without(snapshot, ("a", "b")).pending]
     assert ["default/x"] == [pod.key for pod in without(snapshot, ("b", "a")).pending]
+
+
+def test_nodes_of_no_pool_take_no_pods() -> None:
+    """Their room is not paid for in the comparison."""
+    system = a_node("system", instance_type="m5.2xlarge", allocatable={"cpu": 8, "memory": "16Gi", "pods": 58})
+    made = refitted(a_cluster(on("a", "x"), on("b", "y"), others=(system,)), "a", "b")
+
+    assert (0, 1) == (made.placed_on_others, made.planned.nodes)

@@ -1,21 +1,25 @@
 """What Kerf would buy in the place of nodes that are there: they are taken out, their pods wait, and Kerf decides.
 
-Nodes that stay take pods first, as in any decision. Some of their room may have been taken when the others were bought,
-so a comparison with the past leans a little towards Kerf.
+Nodes of NodePools that stay take pods first, as in any decision. Some of their room may have been taken when the others
+were bought, so a comparison with the past leans a little towards Kerf. Nodes of no NodePool take none: room on a system
+group that the comparison does not pay for would count as a saving. A pod keeps the model of its cards, because another
+model with as much memory may be a slower one.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from kerf.engine.decide import decide
+from kerf.engine.disruption.relocation import closed
 from kerf.engine.leaving import unbound
 from kerf.engine.options import Options
 from kerf.engine.supply.pricing import capacity_type_of, present_price
 from kerf.engine.world import World
-from kerf.model.constraints import INSTANCE_TYPE
-from kerf.model.pods import Pod
+from kerf.model.constraints import ANYTHING, INSTANCE_TYPE, Requirement, Requirements
+from kerf.model.pods import Pod, PodDemand
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+from kerf.sharing.registry import demand_of, families_of
 
 
 @dataclass(frozen=True)
@@ -41,14 +45,19 @@ class Refit:
     unplaced: int = 0
 
 
-def refit(world: World, nodes: Collection[str], options: Options) -> Refit:
+def refit(world: World, nodes: Collection[str], options: Options, *, with_any_gpu: bool = False) -> Refit:
     """One decision for the pods of these nodes. Pods that wait already are left out of it, on both sides.
+
+    `with_any_gpu` lets pods go to cards of other models than those that they run on.
 
     Names that are not there count for nothing, and a claim without a node is taken out without being counted: its pods
     wait. Cost: one decision for the pods of `nodes`.
     """
     taken = [node for node in world.snapshot.nodes if node.name in nodes and node.node is not None]
-    decision = decide(world.of(without(world.snapshot, nodes)), options)
+    snapshot = without(world.snapshot, nodes)
+    if not with_any_gpu:
+        snapshot = replace(snapshot, pending=tuple(_on_their_models(snapshot.pending, taken, world)))
+    decision = decide(world.of(snapshot), options)
     bought = Counter((each.offering.instance_type, each.offering.capacity_type) for each in decision.launches)
     price_micro = sum(launch.price_micro for launch in decision.launches)
     return Refit(
@@ -61,15 +70,45 @@ def refit(world: World, nodes: Collection[str], options: Options) -> Refit:
 
 
 def without(snapshot: ClusterSnapshot, nodes: Collection[str]) -> ClusterSnapshot:
-    """The cluster as if these nodes had never been: their pods wait, and nothing else does."""
+    """The cluster as if these nodes had never been: their pods wait, nothing else does, and no node takes them that no
+    NodePool bought."""
     pods = _waiting(node for node in snapshot.nodes if node.name in nodes)
-    staying = tuple(node for node in snapshot.nodes if node.name not in nodes)
+    others = (node for node in snapshot.nodes if node.name not in nodes)
+    staying = tuple(node if node.claim is not None else closed(node) for node in others)
     return replace(snapshot, nodes=staying, pending=tuple(sorted(pods, key=lambda pod: pod.key)))
 
 
 def _waiting(nodes: Iterable[ClusterNode]) -> list[Pod]:
     # DaemonSets and static pods come with any node; what has ended needs none.
     return [unbound(pod) for node in nodes for pod in node.pods if not (pod.is_ended or pod.is_daemon)]
+
+
+def _on_their_models(pods: Iterable[Pod], nodes: Iterable[ClusterNode], world: World) -> Iterator[Pod]:
+    """The pods, those with a share of a card asking for types with cards of the models of their node."""
+    families, types = families_of(world.snapshot), world.market.types
+    models_of_type = {each.name: frozenset(shape.model.name for shape in each.devices) for each in types}
+    asked = dict[str, Requirements]()
+    for node in nodes:
+        models = models_of_type.get(node.labels.get(INSTANCE_TYPE, "")) or _registered(node, world)
+        if models:
+            alike = [name for name, others in models_of_type.items() if not others.isdisjoint(models)]
+            required = Requirements([Requirement.of(INSTANCE_TYPE, "In", alike)])
+            asked |= {pod.key: required for pod in node.pods}
+    for pod in pods:
+        demands = (demand_of(pod, family) for family in families)
+        has_share = any(isinstance(each, PodDemand) and not each.is_empty for each in demands)
+        required = asked.get(pod.key, ANYTHING) if has_share else ANYTHING
+        spec = pod.spec
+        yield (
+            replace(pod, spec=replace(spec, node_selector=spec.node_selector.intersect(required))) if required else pod
+        )
+
+
+def _registered(node: ClusterNode, world: World) -> frozenset[str]:
+    """The models that the node's cards report, by the names that the market sells them under; as reported else."""
+    shapes = (shape.model for each in world.market.types for shape in each.devices)
+    sold = {model.registered_as: model.name for model in shapes}
+    return frozenset(sold.get(device.model, device.model) for device in node.devices if device.model)
 
 
 def fleet(nodes: Iterable[ClusterNode], world: World) -> Fleet:
