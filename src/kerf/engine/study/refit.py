@@ -98,10 +98,8 @@ def _on_their_models(pods: Iterable[Pod], nodes: Iterable[ClusterNode], world: W
         demands = (demand_of(pod, family) for family in families)
         has_share = any(isinstance(each, PodDemand) and not each.is_empty for each in demands)
         required = asked.get(pod.key, ANYTHING) if has_share else ANYTHING
-        spec = pod.spec
-        yield (
-            replace(pod, spec=replace(spec, node_selector=spec.node_selector.intersect(required))) if required else pod
-        )
+        selector = pod.spec.node_selector.intersect(required)
+        yield replace(pod, spec=replace(pod.spec, node_selector=selector)) if required else pod
 
 
 def _registered(node: ClusterNode, world: World) -> frozenset[str]:
