@@ -17,7 +17,8 @@ from kerf import __version__
 from kerf.cli.echo import echo
 from kerf.cli.examples import ExampleCommand
 from kerf.cli.exits import DONE
-from kerf.cli.run.command import CLOUDS, NO_CLOUD, run
+from kerf.cli.run.command import CLOUDS, run
+from kerf.cli.run.options import NO_CLOUD
 from kerf.config import settings_of, settings_table
 
 Object = dict[str, Any]

@@ -18,10 +18,6 @@ from kerf.config import DURATION, seconds_of, settings_table
 from kerf.errors import ConfigError
 
 CLOUDS = ("aws", "kwok")
-NO_CLOUD = (
-    "expected aws or kwok, got nothing (hint: aws launches EC2 instances; kwok launches nothing and acts out machines "
-    "as Node objects, for a test cluster)"
-)
 if TYPE_CHECKING:
     _FloatType = click.ParamType[float]
     _TextType = click.ParamType[str]

@@ -2,6 +2,12 @@
 
 from dataclasses import dataclass
 
+NO_CLOUD = (
+    "expected aws or kwok, got nothing (hint: aws launches EC2 instances; kwok launches nothing and acts out machines "
+    "as Node objects, for a test cluster)"
+)
+"""What is said where nothing names the cloud."""
+
 
 @dataclass(frozen=True)
 class RunOptions:

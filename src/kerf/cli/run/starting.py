@@ -6,8 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from kerf.cli.inputs.selectors import parse_selector
-from kerf.cli.run.command import NO_CLOUD
-from kerf.cli.run.options import RunOptions
+from kerf.cli.run.options import NO_CLOUD, RunOptions
 from kerf.config import settings_of, settings_table
 from kerf.errors import ConfigError, brief
 
