@@ -113,8 +113,8 @@ class Cutter:
 def _documents(source: Source, cut: Cutter) -> tuple[Documents, str, tuple[str, ...]]:
     """What was read, the namespace that is meant where none is said, and what is missing."""
     if source.files:
-        read = read_documents(source.files, sys.stdin, recursive=source.recursive)
-        return not_empty(read, source.files), "default", ()
+        given = read_documents(source.files, sys.stdin, recursive=source.recursive)
+        return not_empty(given, source.files), "default", ()
     read = read_cluster(source.kubeconfig, source.context, with_usage=True, with_history=True, cut=cut.page)
     missing = (f"usage: {read.usage_problem}",) if read.usage_problem else ()
     for line in missing:
