@@ -16,13 +16,20 @@ from kerf.model.plan import Launch, Plan
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import ProvisioningRequest
 from kerf.model.quantities import Resources
-from kerf.model.snapshot import ClusterSnapshot, Event
+from kerf.model.snapshot import ClusterSnapshot, Report, Watched
 from kerf.model.usage import Usage
 from kerf.model.windows import CapacityWindow
 
 
 class Conflict(ApiError):
-    """The object has changed since we read it, or a test in a patch failed: look again and decide again."""
+    """The object has changed since we read it, or a test in a patch failed: look again and decide again.
+
+    `current` is the object as the server has it now, where that was asked before writing.
+    """
+
+    def __init__(self, text: str, current: Watched | None = None) -> None:
+        super().__init__(text)
+        self.current = current
 
 
 class NotFound(ApiError):
@@ -56,11 +63,12 @@ class Clock(Protocol):
 class KubeReader(Protocol):
     """What happens in the cluster."""
 
-    def events(self) -> AsyncIterator[Event]:
+    def events(self) -> AsyncIterator[Report]:
         """Everything that exists as Upserted, one Synced, then every change in order, for ever.
 
         An object that cannot be decoded is logged and left out, so it stops no decision about the others.
         A relist after a lost watch is reported as ordinary events: Upserted for all, Deleted for what has vanished.
+        Each whole list of a kind ends with Relisted.
         """
         ...
 

@@ -3,13 +3,15 @@
 from collections.abc import Awaitable, Callable, Iterable
 
 import pytest
+from structlog.testing import capture_logs
 
 from kerf.cloudprovider import Throttled
 from kerf.controllers.runtime import DONE, Result
 from kerf.errors import CloudError, KerfError
 from kerf.model.pods import Pod
-from kerf.model.snapshot import Event, Synced, Watched
+from kerf.model.snapshot import Event, Synced, Upserted, Watched
 from kerf.ports import Conflict, NotFound
+from kerf.testing.builders import a_claim
 from tests.controllers.cluster import Cluster, pod
 
 Work = Callable[[], Awaitable[Result]]
@@ -120,6 +122,28 @@ def test_when_a_key_is_looked_at_again(cluster: Cluster, outcome: KerfError | Re
     cluster.at(199.5)
 
     assert times == asked.times
+
+
+def test_a_conflict_brings_what_is_there(cluster: Cluster) -> None:
+    """The object that the write has met is known from then on, although the watch has not shown it yet."""
+    cluster.state.apply(Upserted(a_claim("c", uid="u", resource_version="5")))
+    current = a_claim("c", uid="u", resource_version="9", provider_id="i-1")
+    probe(cluster, Conflict("old version", current))
+    cluster.at(0, lambda: cluster.api.create(pod("a")))
+
+    assert current == cluster.state.claim("c")
+
+
+def test_writes_that_meet_newer_objects_for_a_minute_are_said_once(cluster: Cluster) -> None:
+    """A key that does nothing else moves nothing, and a person must be able to see that."""
+    with capture_logs() as said:
+        probe(cluster, Conflict("old version"))
+        cluster.at(0, lambda: cluster.api.create(pod("a")))
+        cluster.at(59.5)
+        assert [] == said
+        cluster.at(600)
+
+    assert [("probe", "a", "old version")] == [(each["controller"], each["key"], each["error"]) for each in said]
 
 
 def test_a_key_that_fails_for_days_is_looked_at_every_minute(cluster: Cluster) -> None:

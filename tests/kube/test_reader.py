@@ -16,7 +16,7 @@ from kerf.kube.resources import CONFIG_MAPS, DAEMON_SETS, NODES, PODS, RUN, Reso
 from kerf.manifests.live import decode_live
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
-from kerf.model.snapshot import Deleted, Event, Synced, Upserted, Watched, key_of
+from kerf.model.snapshot import Deleted, Relisted, Report, Synced, Upserted, Watched, key_of
 from kerf.sharing.hami.config import CONFIG_MAP
 from tests.kube.fake_server import PACE, SOON_S, FakeServer, Refusal, on_loop, serving, until
 
@@ -36,14 +36,14 @@ class Reading:
     """What somebody who reads holds for true."""
 
     reader: KubeReader
-    events: list[Event] = field(default_factory=list)
+    events: list[Report] = field(default_factory=list)
     state: dict[tuple[str, str], Watched] = field(default_factory=dict)
     deletions: list[Watched] = field(default_factory=list)
 
     async def read(self) -> None:
         async for event in self.reader.events():
             self.events.append(event)
-            if isinstance(event, Synced):
+            if isinstance(event, Synced | Relisted):
                 continue
             if isinstance(event, Upserted):
                 self.state[key_of(event.value)] = event.value
@@ -385,7 +385,7 @@ def _identity(value: Watched) -> tuple[str, str]:
     return value.uid, value.resource_version
 
 
-def repeated(events: Iterable[Event]) -> list[str]:
+def repeated(events: Iterable[Report]) -> list[str]:
     """Objects of which a version was told that was not newer than the one told before."""
     newest: dict[str, int] = {}
     found = []

@@ -17,7 +17,7 @@ from kerf.kube.reflector import Backoff, Lines, Mirror, Pace, Reflector
 from kerf.kube.resources import NODES, Resource
 from kerf.manifests.live import decode_live
 from kerf.model.nodes import Node
-from kerf.model.snapshot import Deleted, Event, Synced, Upserted
+from kerf.model.snapshot import Deleted, Event, Relisted, Report, Synced, Upserted
 from tests.kube.fake_server import PACE, FakeServer, Refusal, on_loop, serving, until
 
 BROKEN: dict[str, Any] = {"spec": 5}
@@ -63,12 +63,18 @@ class Following:
 
     def __init__(self, client: KubeClient, pace: Pace) -> None:
         self.events: list[Event] = []
+        self.lists: list[tuple[Relisted, int]] = []
+        """Each whole list but the first, and how many events were told before."""
         self.settled = 0
         followed, mirror = follow(NODES, is_required=True), a_mirror()[0]
         self.reflector = Reflector(client, followed, mirror, self._tell, self._settle, pace)
 
-    async def _tell(self, events: Sequence[Event]) -> None:
-        self.events += events
+    async def _tell(self, events: Sequence[Report]) -> None:
+        for event in events:
+            if isinstance(event, Relisted):
+                self.lists.append((event, len(self.events)))
+            else:
+                self.events.append(event)
 
     async def _settle(self) -> None:
         self.settled += 1

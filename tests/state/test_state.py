@@ -428,7 +428,7 @@ def test_a_deletion_is_not_taken_back_by_the_form_that_was_written_before_it() -
     ("event", "found"),
     [
         (Deleted(a_claim("c", uid="u", resource_version="7")), None),
-        (Upserted(a_claim("c", uid="another", resource_version="7", provider_id="i-3")), "i-3"),
+        (Upserted(a_claim("c", uid="another", resource_version="11", provider_id="i-3")), "i-3"),
         (Upserted(a_claim("c", uid="u", resource_version="opaque", provider_id="i-4")), "i-4"),
     ],
     ids=["gone", "made again", "a version that is no number"],

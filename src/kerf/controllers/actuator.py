@@ -43,7 +43,7 @@ from kerf.model.placeholders import is_virtual
 from kerf.model.plan import RESERVE, Deletion, Launch, PlacedPod, Repartition
 from kerf.model.poolhash import stamp
 from kerf.model.promises import Promises, read, with_price, written
-from kerf.model.snapshot import ClusterSnapshot, Upserted
+from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.times import instant_text
 from kerf.ports import AlreadyExists, Clock, Conflict, KubeWriter, NotFound, Recorder
 from kerf.state import ClusterState
@@ -238,7 +238,7 @@ class Actuator:
             created = await self._writer.create_node_claim(claim)
         except AlreadyExists:
             return claim
-        self._state.apply(Upserted(created))
+        self._state.note(created)
         CLAIMS_CREATED.labels(claim.node_pool).inc()
         return created
 

@@ -15,7 +15,7 @@ from kerf.model.constraints import Requirements
 from kerf.model.nodeclaim import NodeClaim, NodeClassRef
 from kerf.model.nodepool import NodePool
 from kerf.model.promises import is_made_by_kerf
-from kerf.model.snapshot import Deleted, Event, Synced, Upserted
+from kerf.model.snapshot import Deleted, Event, Relisted, Report, Synced, Upserted
 from kerf.ports import KubeReader
 from kerf.telemetry import logger
 
@@ -39,17 +39,19 @@ class ManagedReader:
         hidden = (claim for claim in self._claims.values() if claim.name not in self._shown)
         return any(identity in (claim.uid, claim.provider_id) for claim in hidden)
 
-    async def events(self) -> AsyncIterator[Event]:
+    async def events(self) -> AsyncIterator[Report]:
         """As the reader's own, less what is not ours; what ceases to be ours is reported as Deleted."""
         async for event in self._reader.events():
             for shown in self._ours(event):
                 yield shown
 
-    def _ours(self, event: Event) -> Iterator[Event]:
+    def _ours(self, event: Report) -> Iterator[Report]:
         if isinstance(event, Synced):
             # Before, a pool that was not there might only not have been reported yet.
             self._is_synced = True
             yield from self._moved(claim for claim in self._claims.values() if claim.node_pool not in self._pools)
+            yield event
+        elif isinstance(event, Relisted):
             yield event
         elif isinstance(event.value, NodeClaim):
             yield from self._claim(event, event.value)

@@ -5,15 +5,17 @@ remembered that could not be read again: stopping the runtime anywhere and start
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from kerf.cloudprovider import CloudProvider, Throttled
 from kerf.controllers.deciding import Deciding, Inline
+from kerf.controllers.elapsed import passed_s
 from kerf.errors import DecodeError, KerfError, brief
 from kerf.model import events
-from kerf.model.snapshot import Event, Synced, Watched, key_of
+from kerf.model.snapshot import Event, Relisted, Synced, Watched, key_of
 from kerf.ports import (
     Clock,
     Conflict,
@@ -34,6 +36,8 @@ _MOST_DOUBLINGS = 6
 """More lead past the last wait; and no float holds the second of a key that has failed all day."""
 _MOST_AT_ONCE = 1_000
 """Karpenter's least for the claims that it leads through their life at a time."""
+_REFUSED_S = 60.0
+"""After so long of writes that meet newer objects all the time a line in the log says so."""
 _OUTCOMES = ("done", "conflict", "throttled", "failed")
 
 
@@ -89,8 +93,8 @@ class _Worker:
     would else be as many tasks in memory for each controller.
     """
 
-    def __init__(self, controller: Controller, clock: Clock) -> None:
-        self._controller, self._clock = controller, clock
+    def __init__(self, controller: Controller, clock: Clock, note: Callable[[Watched], None]) -> None:
+        self._controller, self._clock, self._note = controller, clock, note
         # Looked up once: a loop that polls counts a hundred thousand passes in a simulated week.
         self._seconds = RECONCILE_SECONDS.labels(controller.name)
         self._outcomes = {outcome: RECONCILES.labels(controller.name, outcome) for outcome in _OUTCOMES}
@@ -99,6 +103,8 @@ class _Worker:
         self._touched: set[str] = set()
         self._due: dict[str, float] = {}
         self._failures: dict[str, int] = {}
+        # Since when each key has met nothing but conflicts (`passed_s`); infinite once that is said.
+        self._refused_s: dict[str, float] = {}
         self._stopped = False
 
     def enqueue(self, key: str) -> None:
@@ -137,9 +143,8 @@ class _Worker:
     async def _attempt(self, key: str) -> Result:
         try:
             result = await self._controller.reconcile(key)
-        except Conflict:
-            self._count("conflict")
-            return Result(_FIRST_RETRY_S)
+        except Conflict as error:
+            return self._overtaken(key, error)
         except NotFound:
             # What it was about is gone: look again, and never end here, or a loop that polls would stop for good.
             return self._backing_off(key)
@@ -154,8 +159,21 @@ class _Worker:
             report_bug(f"controller {self._controller.name} failed on {brief(key)}", error)
             return self._backing_off(key)
         self._failures.pop(key, None)
+        self._refused_s.pop(key, None)
         self._count("done")
         return result
+
+    def _overtaken(self, key: str, error: Conflict) -> Result:
+        """The object is another by now: take note of it, and decide again in a moment."""
+        self._count("conflict")
+        if error.current is not None:
+            self._note(error.current)
+        since_s = self._refused_s.setdefault(key, passed_s())
+        if passed_s() >= since_s + _REFUSED_S:
+            self._refused_s[key] = math.inf
+            log = logger(self._controller.name)
+            log.warning("its writes meet a newer object again and again", key=key, seconds=_REFUSED_S, error=str(error))
+        return Result(_FIRST_RETRY_S)
 
     def _count(self, outcome: str) -> None:
         self._outcomes[outcome].inc()
@@ -219,7 +237,7 @@ class Runtime:
         """Let the controllers act, or those of a dry run: on all that is known, and on each change from now on."""
         self.follow()
         leading = self._dry_run() if is_dry_run else self._controllers()
-        self._workers = [(each, _Worker(each, self._ports.clock)) for each in leading]
+        self._workers = [(each, _Worker(each, self._ports.clock, self._state.note)) for each in leading]
         for (kind, key), why in self._misread.items():
             self.misread(kind, key, why)
         if self._state.is_synced:
@@ -261,20 +279,24 @@ class Runtime:
             self._reading = self._spawn(self._read(), "state")
 
     async def _follow(self) -> None:
-        async for event in self._ports.reader.events():
-            named = ("", "") if isinstance(event, Synced) else key_of(event.value)
-            previous = None if isinstance(event, Synced) else self._state.find(*named)
-            is_news = True
-            try:
-                is_news = self._state.apply(event)
-            except DecodeError as error:
-                # One bad object must not stop decisions about the others: its last good form stays.
-                logger("state").warning("object left as it was", error=str(error))
-                self.misread(*named, str(error))
-            else:
-                self._misread.pop(named, None)
-            if self._state.is_synced and is_news:
-                self._dispatch(event, previous)
+        async for report in self._ports.reader.events():
+            for event in self._state.unshown(report) if isinstance(report, Relisted) else (report,):
+                self._take(event)
+
+    def _take(self, event: Event) -> None:
+        named = ("", "") if isinstance(event, Synced) else key_of(event.value)
+        previous = None if isinstance(event, Synced) else self._state.find(*named)
+        is_news = True
+        try:
+            is_news = self._state.apply(event)
+        except DecodeError as error:
+            # One bad object must not stop decisions about the others: its last good form stays.
+            logger("state").warning("object left as it was", error=str(error))
+            self.misread(*named, str(error))
+        else:
+            self._misread.pop(named, None)
+        if self._state.is_synced and is_news:
+            self._dispatch(event, previous)
 
     def _dispatch(self, event: Event, previous: Watched | None) -> None:
         # Nothing is decided on a half-read cluster: until Synced, events only fill the state.

@@ -65,6 +65,9 @@ def next_leaving_s(snapshot: ClusterSnapshot) -> float:
 def _going(snapshot: ClusterSnapshot) -> Iterator[tuple[Pod, ClusterNode, float]]:
     """The pods of nodes that go and of which a plan can be made, and from when on it is made."""
     going = [node for node in snapshot.nodes if node.is_deleting and node.pods]
+    if any(_waits_for_others(node) for node in going):
+        there = {node.claim.name for node in snapshot.nodes if node.claim is not None}
+        going = [node for node in going if not _waits_for_others(node) or _names(node) <= there]
     budgets, now_s = Budgets(snapshot.disruption_budgets if going else ()), snapshot.taken_at_s
     is_let_in = _of_open_window(snapshot)
     for node in going:
@@ -72,6 +75,17 @@ def _going(snapshot: ClusterSnapshot) -> Iterator[tuple[Pod, ClusterNode, float]
         for pod in node.pods:
             if moves(pod) and (is_planned(pod) or (is_let_in(pod) and is_planned(_as_let_in(pod)))):
                 yield pod, node, _leaves_from_s(pod, end_s, budgets, now_s)
+
+
+def _waits_for_others(node: ClusterNode) -> bool:
+    """Whether the node goes once others are up."""
+    return node.claim is not None and not node.claim.is_deleting and bool(node.claim.replaced_by)
+
+
+def _names(node: ClusterNode) -> set[str]:
+    """The claims for which the node waits. It is marked before these are made, so a plan that comes in between must
+    not buy for its pods; and where one of them has failed, the node stays."""
+    return set(node.claim.replaced_by) if node.claim is not None else set()
 
 
 def is_planned(pod: Pod) -> bool:

@@ -42,7 +42,7 @@ from kerf.kube.resources import (
     access,
 )
 from kerf.manifests.live import decode_live, identity_of
-from kerf.model.snapshot import Event, Synced, Watched
+from kerf.model.snapshot import Report, Synced, Watched
 from kerf.sharing.registry import CONFIG_MAPS as SHARING_CONFIG_MAPS
 
 _AHEAD = 2_000
@@ -97,7 +97,7 @@ class KubeReader:
     ) -> None:
         self._client, self._watched, self._pace = client, tuple(watched), pace or Pace()
         self._mirrors = [Mirror(followed.resource, decode, on_undecodable) for followed in self._watched]
-        self._pending: deque[Event] = deque()
+        self._pending: deque[Report] = deque()
         self._news, self._room = asyncio.Event(), asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._is_synced = False
@@ -107,7 +107,7 @@ class KubeReader:
         """How well each resource is known just now, in the order of what is watched."""
         return tuple(reflector.health() for reflector in self._reflectors)
 
-    async def events(self) -> AsyncGenerator[Event, None]:
+    async def events(self) -> AsyncGenerator[Report, None]:
         """Everything that exists, one Synced, then every change. Never ends by itself and never raises.
 
         When it is called again, what an earlier call has reported and what has vanished since is reported as Deleted,
@@ -145,7 +145,7 @@ class KubeReader:
             for followed, mirror in zip(self._watched, self._mirrors, strict=True)
         ]
 
-    async def _tell(self, events: Sequence[Event]) -> None:
+    async def _tell(self, events: Sequence[Report]) -> None:
         # Kept before any waiting: a mirror counts as reported what it has given, so cancelling must lose nothing.
         self._pending.extend(events)
         self._news.set()

@@ -21,7 +21,7 @@ from kerf.kube.client import Forbidden, Gone, Invalid, KubeClient, TooManyReques
 from kerf.kube.health import ResourceHealth
 from kerf.kube.resources import Access, Resource
 from kerf.manifests.live import Identity, WatchEvent, decode_event, decode_list, identity_of, status_of
-from kerf.model.snapshot import Deleted, Event, Upserted, Watched, key_of
+from kerf.model.snapshot import Deleted, Event, Relisted, Report, Upserted, Watched, key_of
 from kerf.ports import NotFound
 from kerf.telemetry import logger
 
@@ -30,7 +30,7 @@ _PATIENCE = 5
 
 Decode = Callable[[msgspec.Raw, str, str], Watched | None]
 """(object, kind, apiVersion) -> model value; None for what the model does not follow. May raise anything."""
-Tell = Callable[[Sequence[Event]], Awaitable[None]]
+Tell = Callable[[Sequence[Report]], Awaitable[None]]
 Undecodable = Callable[[Resource, str, str, str, Exception], None]
 """(resource, namespace, name, uid, error): this form of the object cannot be read, its last good form stays."""
 
@@ -128,7 +128,7 @@ class Mirror:
     def __init__(self, resource: Resource, decode: Decode, on_undecodable: Undecodable) -> None:
         self._resource, self._decode, self._on_undecodable = resource, decode, on_undecodable
         self._entries: dict[str, _Entry] = {}
-        self._round = 0
+        self._round, self._is_whole = 0, False
 
     def forget_versions(self) -> None:
         """Tell everything again at the next list: a new reader listens, which may have lost events."""
@@ -166,8 +166,12 @@ class Mirror:
         held = self._entries.pop(_key(meta), None) if meta is not None else None
         return () if held is None or held.value is None else (Deleted(held.value),)
 
+    def relisted(self, version: str) -> tuple[Relisted, ...]:
+        """That the list which now ends was whole. Of the first one nothing: before it nobody knows more than it."""
+        was_whole, self._is_whole = self._is_whole, True
+        return (Relisted(self._resource.kind, version),) if was_whole else ()
+
     def vanished(self) -> list[Event]:
-        """The deletions of all that the list which now ends did not show."""
         keys = [key for key, held in self._entries.items() if held.round != self._round]
         values = [self._entries.pop(key).value for key in keys]
         return [Deleted(value) for value in values if value is not None]
@@ -336,7 +340,7 @@ class Reflector:
             if not page.continue_token:
                 break
             params["continue"] = page.continue_token
-        await self._tell(self._mirror.vanished())
+        await self._tell([*self._mirror.vanished(), *self._mirror.relisted(version)])
         self._version, self._lists = version, self._lists + 1
         if not self.is_synced:
             self.is_synced = True

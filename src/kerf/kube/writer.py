@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from kerf.errors import ApiError
+from kerf.errors import ApiError, DecodeError
 from kerf.kube.client import JSON_PATCH, Forbidden, Invalid, KubeClient
 from kerf.kube.resources import (
     CAPACITY_BUFFERS,
@@ -46,6 +46,7 @@ from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import ProvisioningRequest
 from kerf.model.quantities import Resources
+from kerf.model.snapshot import Watched
 from kerf.model.windows import CapacityWindow
 from kerf.ports import Conflict, NotFound, WriteRefused
 
@@ -322,7 +323,8 @@ class KubeWriter:
             held = raw["metadata"][field]
             if wanted and wanted != held:
                 what = f"{raw['kind']} {place.name}"
-                raise Conflict(f"{what} is not the one that was meant: its {field} is {held}, not {wanted}")
+                text = f"{what} is not the one that was meant: its {field} is {held}, not {wanted}"
+                raise Conflict(text, _current(raw))
         return raw
 
     async def _edit(self, get: Access, patch: Access, place: _Place, edited: Callable[[Object], Object]) -> Object:
@@ -348,6 +350,19 @@ class KubeWriter:
             except Overtaken:
                 if not tries_left:
                     raise
+
+
+_KEPT = (NodeClaim, Node, CapacityWindow, ProvisioningRequest, CapacityBuffer)
+"""What is written by its version, so by a form that the state holds."""
+
+
+def _current(raw: Object) -> Watched | None:
+    """The object that was read instead of the one that was meant; None where that is of no use."""
+    try:
+        value = decode_object(raw)
+    except DecodeError:
+        return None
+    return value if isinstance(value, _KEPT) else None
 
 
 def _place_of(value: NodeClaim | Node) -> _Place:

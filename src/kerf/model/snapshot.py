@@ -188,7 +188,20 @@ class Synced:
     """The reader has delivered everything that existed when it began."""
 
 
+@dataclass(frozen=True, slots=True)
+class Relisted:
+    """All objects of a kind as they were at `version` have been reported: one that was not is gone.
+
+    `version` is the resource version of the list, which is greater than those of all changes before it.
+    """
+
+    kind: str
+    version: str
+
+
 Event = Upserted | Deleted | Synced
+Report = Event | Relisted
+"""What a reader tells the state. A Relisted is for the state alone: it makes deletions of it."""
 
 
 def key_of(value: Watched) -> tuple[str, str]:

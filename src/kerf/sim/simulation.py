@@ -26,6 +26,7 @@ from kerf.sim.course.scenario import Scenario
 from kerf.sim.course.steps import EventExpected, Expectation, Restart, Step
 from kerf.sim.course.timeline import Timeline
 from kerf.sim.kubernetes.adapter import SimReader, SimRecorder, SimScalables, SimWriter
+from kerf.sim.kubernetes.answers import Way, over
 from kerf.sim.kubernetes.api import InMemoryApi
 from kerf.sim.kubernetes.device_plugins import DevicePlugins
 from kerf.sim.kubernetes.kubelet import Kubelets, NodeLatencies
@@ -60,19 +61,21 @@ def run(
     restart_at: Callable[[Moment], bool] | None = None,
     progress: Callable[[float], None] | None = None,
     watch: Callable[[str, Json], None] | None = None,
+    way_of: Callable[[str], Way] | None = None,
 ) -> SimulationReport:
     """Run it to its end.
 
     Kerf is killed and started again after every API event whose moment `restart_at` says yes to.
     `progress` gets the time since the start after every event, `watch` every event itself as the API server reports it
-    (ADDED | MODIFIED | DELETED, and the object, which is not to be changed). Raises InvariantBroken, and InputError for
+    (ADDED | MODIFIED | DELETED, and the object, which is not to be changed). `way_of` says of each write of Kerf how long
+    it and its answer take; without it they take no time. Raises InvariantBroken, and InputError for
     a step that names an object which is not there.
     """
     silence()
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         loop = runner.get_loop()
         assert isinstance(loop, VirtualLoop)
-        simulation = Simulation(loop, scenario, settings or scenario.settings, restart_at, progress)
+        simulation = Simulation(loop, scenario, settings or scenario.settings, restart_at, progress, way_of)
         if watch is not None:
             simulation.watch(watch)
         try:
@@ -98,9 +101,10 @@ class Simulation:
         settings: Settings,
         restart_at: Callable[[Moment], bool] | None,
         progress: Callable[[float], None] | None,
+        way_of: Callable[[str], Way] | None = None,
     ) -> None:
         self._scenario, self._settings = scenario, settings
-        self._restart_at, self._progress = restart_at, progress
+        self._restart_at, self._progress, self._way_of = restart_at, progress, way_of
         self._loop, self._clock = loop, VirtualClock(loop, scenario.start_s)
         self._failure: asyncio.Future[None] = loop.create_future()
         self._api = InMemoryApi(self._clock, keeps=None if scenario.replay is None else _KEPT)
@@ -214,10 +218,11 @@ class Simulation:
             return
         if self._kerf is not None:
             self._kerf.stop()
+        writer = SimWriter(self._api)
         ports = Ports(
             clock=self._clock,
             reader=SimReader(self._api),
-            writer=SimWriter(self._api),
+            writer=writer if self._way_of is None else over(writer, self._way_of),
             recorder=SimRecorder(self._api, self._clock, keeps_posted=False),
             cloud=self._cloud,
             feed=self._plans,

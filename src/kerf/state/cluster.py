@@ -8,7 +8,7 @@ and a node is joined again only when one of its parts has changed.
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 from kerf.model.capacitybuffers import CapacityBuffer
 from kerf.model.groups import group_of
@@ -31,9 +31,11 @@ from kerf.model.snapshot import (
     DaemonSet,
     Deleted,
     Event,
+    Relisted,
     ResourceQuota,
     Synced,
     Upserted,
+    Watched,
     key_of,
 )
 from kerf.model.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
@@ -44,6 +46,7 @@ from kerf.sharing.registry import double_booked, judged, owner_of, problem_in
 from kerf.state.joining import Parts, demand_on, joined, stated
 from kerf.state.objects import Objects
 from kerf.state.shelves import Groups, Shelf, Sum
+from kerf.state.versions import Ahead, Ends, compared
 
 
 class ClusterState(Objects):
@@ -60,8 +63,9 @@ class ClusterState(Objects):
         self._plugin_namespaces = frozenset(plugin_namespaces)
         self.is_synced = False
         self.version = 0
-        self._noted: dict[tuple[str, str], tuple[str, int]] = {}
-        """By kind and key the uid and version of what our own write has given back and the watch has not shown yet."""
+        self._ahead: dict[tuple[str, str], Ahead] = {}
+        """By kind and key what answers have told and the watch has not shown yet."""
+        self._ends = Ends()
         self.assumes_node_classes = assume_node_classes
         self._gathered = Gathered(plugin_namespaces)
         self._families, self._evidence = judged((), self._gathered)
@@ -92,10 +96,11 @@ class ClusterState(Objects):
             self.is_synced = True
             return True
         kind, key = key_of(event.value)
-        is_noted = (kind, key) in self._noted
+        is_noted = (kind, key) in self._ahead
         if is_noted and self._is_overtaken(event, (kind, key)):
             return True
-        after = event.value if isinstance(event, Upserted) else None
+        self._keep_end(event)
+        after = self._still_going(event.value) if isinstance(event, Upserted) else None
         if isinstance(event.value, ConfigMap):
             if event.value.namespace in self._plugin_namespaces:
                 self._change_config(event.value, is_gone=after is None)
@@ -165,43 +170,72 @@ class ClusterState(Objects):
                 self.version += 1
         self._configure()
 
-    def note(self, value: Node | NodeClaim | CapacityWindow | ProvisioningRequest | CapacityBuffer) -> None:
-        """Take note of what our write has given back, unless the watch knows better by now.
+    def note(self, value: Watched) -> None:
+        """Take note of what the answer to a call has given, unless the state knows better by now.
 
-        It does when it has reported a newer form, or that the object is gone. Versions of one object grow, also where
-        the API calls them opaque (KEP-5504 makes that a promise).
+        It does when the watch has shown a newer form, a newer object of that name, or the end. Then the answer was
+        late. Where two versions cannot be compared only the watch counts (see `versions`). The answer to a deletion
+        has no form: give the claim with the time of it.
         """
-        held: Any = self.find(*key_of(value))
-        if held is None or held.uid != value.uid:
+        named, answer = key_of(value), _identity(value)
+        held, ahead = self.find(*named), self._ahead.get(named)
+        if answer.uid in self._ends or (held is None and not isinstance(value, NodeClaim)):
+            # Of what is written only claims are made by Kerf: all else that is not there has gone.
             return
-        versions = (held.resource_version, value.resource_version)
-        if not all(map(str.isdecimal, versions)):
-            self.apply(Upserted(value))
-        elif int(versions[0]) <= int(versions[1]):
-            self.apply(Upserted(value))
-            self._noted[key_of(value)] = value.uid, int(versions[1])
+        is_made = True
+        if held is not None:
+            known = _identity(held)
+            order, is_deletion = compared(known.version, answer.version), _is_deletion(held, value)
+            if is_deletion and order != -1:
+                value = replace(cast("NodeClaim", held), deleted_s=cast("NodeClaim", value).deleted_s)
+            elif order is None or order > 0 or (order == 0 and ahead is None):
+                return
+            is_made = known.uid != answer.uid or (ahead is not None and ahead.is_made)
+        self.apply(Upserted(value))
+        self._ahead[named] = Ahead(*_identity(value), is_made)
+
+    def unshown(self, relisted: Relisted) -> tuple[Deleted, ...]:
+        """The ends of objects that only an answer has told of, and that a list made later does not show; by key.
+
+        They came and went while the watch was cut: no event will ever tell of them.
+        """
+        gone = sorted(
+            named
+            for named, ahead in self._ahead.items()
+            if named[0] == relisted.kind and ahead.is_made and ahead.is_by(relisted.version)
+        )
+        return tuple(Deleted(held) for named in gone if (held := self.find(*named)) is not None)
+
+    def _still_going(self, value: Watched) -> Watched:
+        """The object, with the deletion that the state knows of: no form that lacks it can be newer."""
+        if not isinstance(value, NodeClaim) or value.is_deleting:
+            return value
+        held = self.claim(value.name)
+        is_going = held is not None and held.uid == value.uid and held.is_deleting
+        return replace(value, deleted_s=held.deleted_s) if held is not None and is_going else value
+
+    def _keep_end(self, event: Upserted | Deleted) -> None:
+        """Remember which objects have gone, of the kinds that are written: a late answer must not bring one back."""
+        if isinstance(event.value, _WRITTEN):
+            (self._ends.add if isinstance(event, Deleted) else self._ends.discard)(event.value.uid)
 
     def _is_overtaken(self, event: Upserted | Deleted, named: tuple[str, str]) -> bool:
-        """Whether the watch shows a form that was there before one of our own writes, which the state has already.
+        """Whether the watch shows a form that was there before what an answer has told, which the state has already.
 
-        A watch lags behind replies, under load by seconds. Until it has caught up with the write, each form that it
+        A watch lags behind answers, under load by seconds. Until it has caught up with the write, each form that it
         shows would take back what the write has done: a claim would lose its instance for a while.
         """
-        uid, version = self._noted[named]
-        value: Any = event.value
-        is_of_it = isinstance(event, Upserted) and value.uid == uid and value.resource_version.isdecimal()
-        if is_of_it and int(value.resource_version) < version:
-            return True
-        if is_of_it and int(value.resource_version) == version and self._is_ending(named) and value.deleted_s is None:
-            # A deletion gives no form back, so it was noted with the version before it.
-            return True
-        del self._noted[named]
+        ahead, shown = self._ahead[named], _identity(event.value)
+        if ahead.is_newer_than(shown.version):
+            if isinstance(event, Upserted) and shown.uid == ahead.uid:
+                self._ahead[named] = replace(ahead, is_made=False)
+                return True
+            if shown.uid != ahead.uid:
+                # An object of that name that was there before, or its end.
+                self._keep_end(event)
+                return True
+        del self._ahead[named]
         return False
-
-    def _is_ending(self, named: tuple[str, str]) -> bool:
-        """Whether the state has noted that a claim is being deleted."""
-        held: Any = self.find(*named)
-        return isinstance(held, NodeClaim) and held.is_deleting
 
     def _index(self, key: str, before: Any, after: Any) -> None:
         """Keep what is joined in step with one object, which was `before` and is `after`; None for no object."""
@@ -479,6 +513,27 @@ def _of_class(daemon_set: DaemonSet, runtime_class: RuntimeClass | None) -> Daem
     spec = runtime_class.admitted(daemon_set.pod.spec)
     # Most classes only name a handler; what has not changed stays the same object from snapshot to snapshot.
     return daemon_set if spec == daemon_set.pod.spec else replace(daemon_set, pod=replace(daemon_set.pod, spec=spec))
+
+
+class _Identity(NamedTuple):
+    """Which object, and which form of it; empty for a kind that has none."""
+
+    uid: str
+    version: str
+
+
+_WRITTEN = (NodeClaim, Node, CapacityWindow, ProvisioningRequest, CapacityBuffer)
+
+
+def _identity(value: Watched) -> _Identity:
+    return _Identity(getattr(value, "uid", ""), getattr(value, "resource_version", ""))
+
+
+def _is_deletion(held: Watched, value: Watched) -> bool:
+    """Whether `value` says of the same claim that it is being deleted, which the state does not know yet."""
+    if not (isinstance(held, NodeClaim) and isinstance(value, NodeClaim)):
+        return False
+    return held.uid == value.uid and value.is_deleting and not held.is_deleting
 
 
 def _is_same(before: Any, after: Any) -> bool:

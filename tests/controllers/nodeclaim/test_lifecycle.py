@@ -151,6 +151,18 @@ def test_a_failed_launch_says_why_and_is_given_up_after_five_minutes(cluster: Cl
     assert 1 == len(cluster.done(cluster.book.market(cluster.state.snapshot(cluster.clock.now_s()))).back_offs)
 
 
+def test_a_launch_does_not_get_its_time_anew(cluster: Cluster) -> None:
+    """Somebody takes the conditions off the claim again and again: it is given up when its first time is over."""
+    start(cluster)
+    wanted(cluster, "p5.48xlarge")
+    for second in range(20, 5 * MINUTE, 20):
+        cluster.at(second)
+        cluster.api.patch("NodeClaim", "", "gpu-1", {"status": {"conditions": []}}, subresource="status")
+    cluster.at(6 * MINUTE)
+
+    assert ([], ["the cloud has not launched it"]) == (cluster.names("NodeClaim"), cluster.said("LaunchedTimedOut"))
+
+
 class Wordy(FakeCloud):
     """A cloud that refuses every launch, and words each refusal anew."""
 

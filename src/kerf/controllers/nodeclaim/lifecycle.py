@@ -64,7 +64,7 @@ from kerf.model.nodeclaim import (
 )
 from kerf.model.nodes import Node
 from kerf.model.promises import planned_type, read
-from kerf.model.snapshot import Event, Synced, Watched
+from kerf.model.snapshot import Deleted, Event, Synced, Watched
 from kerf.ports import NotFound
 from kerf.state import ClusterState
 
@@ -98,6 +98,8 @@ class Lifecycle:
         self._less = LessThanPredicted(state, ports, book, self._following, settings)
         self._worded_s: dict[str, float] = {}
         self._steady = Steady(ports.clock)
+        # By the uid of a claim when its launch began here (`passed_s`).
+        self._begun_s: dict[str, float] = {}
         self._cloud.launches_while(self._is_wanted)
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
@@ -106,6 +108,8 @@ class Lifecycle:
         if isinstance(event, Synced):
             return tuple(claim.name for claim in self._state.claims())
         value = event.value
+        if isinstance(event, Deleted) and isinstance(value, NodeClaim):
+            self._begun_s.pop(value.uid, None)
         if isinstance(value, NodeClaim):
             return (value.name, *followed)
         if isinstance(value, Node):
@@ -157,9 +161,13 @@ class Lifecycle:
         if claim.condition(LAUNCHED) is None:
             # Launched once the watch has shown this: during a launch that fails it would end our back-off. Its time
             # begins here: nothing has been tried before, however long the claim has been there by the server's clock.
-            now_s = self._now()
-            begun = replace(standing, since_s=now_s, deadline_s=now_s + standing.deadline_s - standing.since_s)
-            await self._say(claim, waiting_condition(begun, now_s))
+            # It begins once: where the condition is lost, the claim does not get its time anew.
+            waited_s = passed_s() - self._begun_s.setdefault(claim.uid, passed_s())
+            since_s = self._now() - waited_s
+            begun = replace(standing, since_s=since_s, deadline_s=since_s + standing.deadline_s - standing.since_s)
+            if waited_s >= standing.deadline_s - standing.since_s:
+                return await self._give_up(claim, LAUNCHED, "the cloud has not launched it", begun)
+            await self._say(claim, waiting_condition(begun, since_s))
             return Result(_SOON_S)
         if self._is_overdue(claim, standing):
             return await self._give_up(claim, LAUNCHED, "the cloud has not launched it", standing)

@@ -20,7 +20,7 @@ from kerf.manifests.decode import decode_object
 from kerf.model.nodes import Node
 from kerf.model.pluginnamespaces import PLUGIN_NAMESPACES
 from kerf.model.pods import Pod
-from kerf.model.snapshot import ConfigMap, Deleted, Event, ResourceQuota, Synced, key_of
+from kerf.model.snapshot import ConfigMap, Deleted, Event, Relisted, ResourceQuota, Synced, key_of
 from kerf.model.times import instant_s, instant_text
 from kerf.ports import Conflict, KubeReader, NotFound
 from kerf.sharing.family import Occupant
@@ -178,7 +178,8 @@ def _keep(held: dict[str, Any], key: str, value: object, is_gone: bool) -> None:
 async def follow(reader: KubeReader, cache: ExtenderCache) -> None:
     """Keep the cache by what a reader says, for ever."""
     async for event in reader.events():
-        cache.apply(event)
+        if not isinstance(event, Relisted):
+            cache.apply(event)
 
 
 class Extender:

@@ -29,7 +29,7 @@ from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import ProvisioningRequest
 from kerf.model.quantities import Resources
-from kerf.model.snapshot import Deleted, Event, Synced, Upserted, Watched
+from kerf.model.snapshot import Deleted, Event, Relisted, Report, Synced, Upserted, Watched
 from kerf.model.windows import CapacityWindow
 from kerf.ports import AlreadyExists, Clock, Conflict, NotFound
 from kerf.sim.kubernetes.api import DELETED, InMemoryApi
@@ -82,7 +82,7 @@ class SimReader:
         self._given: dict[ObjectKey, tuple[str, Watched]] = {}
         self._changes: asyncio.Queue[tuple[str, Json] | None] = asyncio.Queue()
 
-    async def events(self) -> AsyncIterator[Event]:
+    async def events(self) -> AsyncIterator[Report]:
         """What exists, by kind and name; Synced; then every change, each decoded when it is taken.
 
         What was reported by an earlier call, or before the watch was lost, and has vanished since is reported as
@@ -92,10 +92,14 @@ class SimReader:
         while True:
             self._changes = asyncio.Queue()
             self._api.subscribe(self._listen)
+            version = self._api.version
             try:
                 for event in self._listed():
                     yield event
-                if not is_synced:
+                if is_synced:
+                    for kind in sorted(_FOLLOWED):
+                        yield Relisted(kind, version)
+                else:
                     yield Synced()
                 is_synced = True
                 while (change := await self._changes.get()) is not None:
@@ -178,7 +182,7 @@ class SimWriter:
             metadata.pop(field, None)
             if field in written:
                 metadata[field] = written[field]
-        return _claim(self._api.update({**raw, "metadata": metadata}))
+        return _claim(self._update({**raw, "metadata": metadata}))
 
     async def update_node_claim_status(self, claim: NodeClaim) -> NodeClaim:
         """Write the parts of the status that Kerf knows, as they are in `claim`."""
@@ -187,7 +191,7 @@ class SimWriter:
         metadata = {**raw["metadata"], "resourceVersion": claim.resource_version, "uid": claim.uid}
         others = {f: value for f, value in raw.get("status", {}).items() if f not in _CLAIM_STATUS}
         written = {**raw, "metadata": metadata, "status": {**others, **node_claim_status(claim)}}
-        return _claim(self._api.update(written, subresource="status"))
+        return _claim(self._update(written, subresource="status"))
 
     async def delete_node_claim(self, claim: NodeClaim) -> None:
         """Ask for deletion."""
@@ -198,7 +202,7 @@ class SimWriter:
     async def update_node(self, node: Node) -> Node:
         """Write labels, annotations, taints, cordon and finalizers."""
         await asyncio.sleep(0)
-        written = decoded(self._api.update(node_merged(self._found("Node", node.name), node)))
+        written = decoded(self._update(node_merged(self._found("Node", node.name), node)))
         assert isinstance(written, Node)
         return written
 
@@ -229,7 +233,7 @@ class SimWriter:
         raw = self._found("CapacityWindow", window.name)
         metadata = {**raw["metadata"], "resourceVersion": window.resource_version, "uid": window.uid}
         written = {**raw, "metadata": metadata, "status": window_status(window)}
-        value = decoded(self._api.update(written, subresource="status"))
+        value = decoded(self._update(written, subresource="status"))
         assert isinstance(value, CapacityWindow)
         return value
 
@@ -238,7 +242,7 @@ class SimWriter:
         await asyncio.sleep(0)
         raw = self._found("CapacityWindow", window.name)
         known = {"resourceVersion": window.resource_version, "uid": window.uid, "finalizers": list(window.finalizers)}
-        value = decoded(self._api.update({**raw, "metadata": {**raw["metadata"], **known}}))
+        value = decoded(self._update({**raw, "metadata": {**raw["metadata"], **known}}))
         assert isinstance(value, CapacityWindow)
         return value
 
@@ -250,7 +254,7 @@ class SimWriter:
             raise NotFound(f"ProvisioningRequest {request.key} not found")
         metadata = {**raw["metadata"], "resourceVersion": request.resource_version, "uid": request.uid}
         status = {**raw.get("status", {}), "conditions": condition_list(request.conditions)}
-        value = decoded(self._api.update({**raw, "metadata": metadata, "status": status}, subresource="status"))
+        value = decoded(self._update({**raw, "metadata": metadata, "status": status}, subresource="status"))
         assert isinstance(value, ProvisioningRequest)
         return value
 
@@ -262,7 +266,7 @@ class SimWriter:
             raise NotFound(f"CapacityBuffer {buffer.key} not found")
         metadata = {**raw["metadata"], "resourceVersion": buffer.resource_version, "uid": buffer.uid}
         written = {**raw, "metadata": metadata, "status": buffer_status(buffer.status)}
-        value = decoded(self._api.update(written, subresource="status"))
+        value = decoded(self._update(written, subresource="status"))
         assert isinstance(value, CapacityBuffer)
         return value
 
@@ -311,6 +315,14 @@ class SimWriter:
         await asyncio.sleep(0)
         self._pod(pod)
         self._api.delete("Pod", pod.namespace, pod.name, grace_s=grace_s)
+
+    def _update(self, obj: Json, *, subresource: str = "") -> Json:
+        """As a real writer, which reads before it writes: a Conflict comes with what is there."""
+        try:
+            return self._api.update(obj, subresource=subresource)
+        except Conflict as error:
+            current = self._api.get(*key_of(obj))
+            raise Conflict(str(error), None if current is None else decoded(current)) from error
 
     def _found(self, kind: str, name: str) -> Json:
         obj = self._api.get(kind, "", name)

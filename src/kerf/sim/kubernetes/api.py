@@ -169,6 +169,11 @@ class InMemoryApi:
         missed = self.changes - number
         return None if missed > len(self.events) else self.events[len(self.events) - missed :]
 
+    @property
+    def version(self) -> str:
+        """The resource version of a list that is made now."""
+        return str(self._version)
+
     def kinds(self) -> tuple[str, ...]:
         """The kinds of which objects exist, by name."""
         return tuple(sorted(kind for kind, held in self._objects.items() if held))
