@@ -109,6 +109,7 @@ def test_a_batch_is_planned_as_one_and_bought_once(cluster: Cluster) -> None:
 def test_only_pods_that_their_scheduler_refused_count(cluster: Cluster, left_out: Json) -> None:
     """Who may still be placed, who comes with every node and who has a place waits for nothing we could buy."""
     start(cluster)
+    cluster.put(node("node-1"))
     cluster.put(left_out)
     cluster.at(60)
 
@@ -129,6 +130,7 @@ def test_a_pod_counts_from_its_refusal_on(cluster: Cluster) -> None:
 def test_a_pod_whose_nomination_is_taken_away_counts_again(cluster: Cluster) -> None:
     """Its node is gone, so that it needs another one."""
     start(cluster)
+    cluster.put(node("node-1"))
     cluster.put(pod(nominated="node-1"))
     cluster.at(5)
     cluster.change("Pod", "p", status={"nominatedNodeName": None})

@@ -111,9 +111,18 @@ def test_what_came_and_went_while_the_watch_was_cut_is_given_up() -> None:
     state = shown()
     state.note(MADE)
 
-    assert () == state.unshown(Relisted("NodeClaim", "4"))
-    assert () == state.unshown(Relisted("Node", "9"))
-    assert (Deleted(MADE),) == state.unshown(Relisted("NodeClaim", "9"))
+    assert () == state.relist(Relisted("NodeClaim", "4"))
+    assert () == state.relist(Relisted("Node", "9"))
+    assert (Deleted(MADE),) == state.relist(Relisted("NodeClaim", "9"))
+
+
+def test_an_answer_to_a_creation_that_a_later_list_does_not_show_is_left() -> None:
+    """The claim came and went while the watch was cut, and the answer comes last of all."""
+    state = shown()
+    state.relist(Relisted("NodeClaim", "9"))
+    state.note(MADE)
+
+    assert state.claim("c") is None
 
 
 def test_what_the_watch_has_shown_is_left_to_its_own_end() -> None:
@@ -122,7 +131,7 @@ def test_what_the_watch_has_shown_is_left_to_its_own_end() -> None:
     state.note(MADE)
     state.apply(Upserted(MADE))
 
-    assert () == state.unshown(Relisted("NodeClaim", "9"))
+    assert () == state.relist(Relisted("NodeClaim", "9"))
 
 
 # Any order.
@@ -175,7 +184,7 @@ class Following:
         self.seen = max(self.seen, until)
         if self.seen:
             self._tell(self.written[self.seen - 1].claim)
-            for gone in self.state.unshown(Relisted("NodeClaim", str(self.written[self.seen - 1].version))):
+            for gone in self.state.relist(Relisted("NodeClaim", str(self.written[self.seen - 1].version))):
                 self.state.apply(gone)
 
     def _tell(self, claim: NodeClaim | None) -> None:

@@ -46,6 +46,7 @@ from kerf.model.nodeclaim import DISRUPTION_REASON, INITIALIZED, NodeClaim
 from kerf.model.nodepool import UNDERUTILIZED, NodePool, is_read_alike
 from kerf.model.placeholders import Keeper, Placeholder, is_virtual
 from kerf.model.plan import Plan, Stage, Unplaced
+from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
 from kerf.model.snapshot import ClusterNode, Deleted, Event, Synced, Watched
@@ -106,14 +107,17 @@ class Provisioning:
             return (_WAITING,)
         value = event.value
         if isinstance(value, Pod):
-            was_waiting = isinstance(previous, Pod) and is_provisionable(previous)
-            is_new = is_provisionable(value) and not was_waiting
+            was_waiting = isinstance(previous, Pod) and is_provisionable(previous) and not previous.nominated_to
+            is_new = is_provisionable(value) and not value.nominated_to and not was_waiting
             is_room = _moved(event, value, previous) and (self._seeks_room or self._keeps_warm() or self._buffers())
             return (_WAITING,) if is_new or is_room else ()
         if isinstance(value, NodeClaim):
             # A claim that goes takes the places of the pods it was bought for along; one that is up has room.
             is_up = self._seeks_room and value.is_true(INITIALIZED)
             return (_WAITING,) if value.is_deleting or isinstance(event, Deleted) or is_up else ()
+        if isinstance(value, Node):
+            # Its nominees have lost their room.
+            return (_WAITING,) if isinstance(event, Deleted) and self._state.is_any_nominated_to(value.name) else ()
         if isinstance(value, CronJob | PodGroup | PodTemplate | ProvisioningRequest):
             return (_WAITING,)
         if isinstance(value, CapacityBuffer):
@@ -343,10 +347,11 @@ def _occurrence(unplaced: Unplaced) -> events.Occurrence | None:
 
 
 def is_provisionable(pod: Pod) -> bool:
-    """Whether nodes may be bought for it: its scheduler has refused it, and no DaemonSet owns it."""
-    if not pod.is_pending or not pod.unschedulable or pod.is_daemon:
-        return False
-    return not pod.nominated_node or bool(pod.spec.scheduling_gates)
+    """Whether nodes may be bought for it: its scheduler has refused it, and no DaemonSet owns it.
+
+    Ask it of pods that wait: one that is nominated to a node which is there has its room (`ClusterState.pending`).
+    """
+    return pod.is_pending and bool(pod.unschedulable) and not pod.is_daemon
 
 
 def _young(waiting: Iterable[Pod], now_s: float) -> Iterable[Pod]:

@@ -280,7 +280,7 @@ class Runtime:
 
     async def _follow(self) -> None:
         async for report in self._ports.reader.events():
-            for event in self._state.unshown(report) if isinstance(report, Relisted) else (report,):
+            for event in self._state.relist(report) if isinstance(report, Relisted) else (report,):
                 self._take(event)
 
     def _take(self, event: Event) -> None:

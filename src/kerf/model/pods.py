@@ -421,6 +421,16 @@ class Pod:
         return Placeholder.of(self.key) if VIRTUAL in self.namespace else None
 
     @property
+    def nominated_to(self) -> str:
+        """The node on which its scheduler keeps room for it until it is bound; empty for none.
+
+        A scheduler nominates a pod for which it evicts others, and since Kubernetes 1.35 one that it is about to bind:
+        while a volume is provisioned that takes minutes (KEP-5278).
+        """
+        is_over = bool(self.node_name) or self.is_ended or self.deleted_s is not None
+        return "" if is_over or self.spec.scheduling_gates else self.nominated_node
+
+    @property
     def is_ended(self) -> bool:
         """Whether it holds nothing any more."""
         return self.phase in (SUCCEEDED, FAILED)

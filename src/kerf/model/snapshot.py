@@ -223,7 +223,10 @@ def _those_related(specs: Mapping[int, PodSpec]) -> dict[int, PodSpec]:
 
 @dataclass(frozen=True, repr=False)
 class ClusterNode(Large):
-    """A node with its claim, either of which may be missing, the pods on it, and its cards with what is used of them.
+    """A node with its claim, either of which may be missing, its pods, and its cards with what is used of them.
+
+    `pods` are the occupants of its room, as schedulers count them: those bound to it that have not ended, and those
+    that are nominated to it. What else takes room there is to come from here as well.
 
     A claim without a node is capacity on its way: `node` is None, and the devices are those predicted at its launch.
     `family` is the sharing family that owns the cards; empty when there are none. `problem` is why its cards cannot
@@ -268,6 +271,11 @@ class ClusterNode(Large):
         For those who would work it out again for each snapshot: see `engine.place.noderooms`.
         """
         return {}
+
+    @cached_property
+    def nominees(self) -> tuple[Pod, ...]:
+        """The pods among those here that a scheduler has nominated to the node and not bound yet."""
+        return tuple(pod for pod in self.pods if not pod.node_name and pod.nominated_to)
 
     @cached_property
     def daemons(self) -> tuple[Pod, ...]:

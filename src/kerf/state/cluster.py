@@ -66,6 +66,8 @@ class ClusterState(Objects):
         self._ahead: dict[tuple[str, str], Ahead] = {}
         """By kind and key what answers have told and the watch has not shown yet."""
         self._ends = Ends()
+        self._relisted: dict[str, str] = {}
+        """By kind the version of the last list that was told whole."""
         self.assumes_node_classes = assume_node_classes
         self._gathered = Gathered(plugin_namespaces)
         self._families, self._evidence = judged((), self._gathered)
@@ -73,6 +75,7 @@ class ClusterState(Objects):
         self._flawed: set[str] = set()
         """Keys of ConfigMaps that count although they cannot be read whole, or contradict others."""
         self._unbound: Shelf[Pod] = Shelf()
+        self._nominated_to = Groups()
         self._pods_on, self._booked_on, self._windowed, self._grouped = Groups(), Groups(), Groups(), Groups()
         self._nodes_by_id, self._claims_by_id, self._claims_of_pool = Groups(), Groups(), Groups()
         self._claims_for, self._attached_to = Groups(), Groups()
@@ -182,6 +185,10 @@ class ClusterState(Objects):
         if answer.uid in self._ends or (held is None and not isinstance(value, NodeClaim)):
             # Of what is written only claims are made by Kerf: all else that is not there has gone.
             return
+        listed = self._relisted.get(named[0])
+        if held is None and listed is not None and Ahead(answer.uid, answer.version).is_by(listed):
+            # It came and went before a list that did not show it.
+            return
         is_made = True
         if held is not None:
             known = _identity(held)
@@ -194,11 +201,12 @@ class ClusterState(Objects):
         self.apply(Upserted(value))
         self._ahead[named] = Ahead(*_identity(value), is_made)
 
-    def unshown(self, relisted: Relisted) -> tuple[Deleted, ...]:
+    def relist(self, relisted: Relisted) -> tuple[Deleted, ...]:
         """The ends of objects that only an answer has told of, and that a list made later does not show; by key.
 
         They came and went while the watch was cut: no event will ever tell of them.
         """
+        self._relisted[relisted.kind] = relisted.version
         gone = sorted(
             named
             for named, ahead in self._ahead.items()
@@ -261,6 +269,9 @@ class ClusterState(Objects):
     def _move_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
         held, holds = _bound_to(before), _bound_to(after)
         self._pods_on.move(key, held, holds)
+        nominated = [pod.nominated_to if pod is not None else "" for pod in (before, after)]
+        self._nominated_to.move(key, *nominated)
+        self._touch_nodes(nominated)
         self._windowed.move(key, _windowed(before), _windowed(after))
         self._grouped.move(key, _grouped(before), _grouped(after))
         waits = after if after is not None and not holds and not after.is_ended else None
@@ -333,8 +344,24 @@ class ClusterState(Objects):
         return tuple(self._unreadable[key] for key in sorted(self._unreadable))
 
     def pending(self) -> tuple[Pod, ...]:
-        """The pods that wait for a node, by key."""
-        return tuple(pod for pod in self._unbound.values() if pod.is_pending)
+        """The pods that wait for a node and have no room on any yet, by key; see `nominees`."""
+        return tuple(pod for pod in self._unbound.values() if pod.is_pending and not self._is_nominee(pod))
+
+    def nominees(self, node_name: str) -> tuple[Pod, ...]:
+        """The pods that a scheduler has nominated to a node and not bound yet, by key.
+
+        They take room there as if they were on it: so its scheduler counts for all pods that are not more important.
+        Nobody plans for them, and no pod is planned into their room. A node that is not there has none.
+        """
+        pods: dict[str, Pod] = self._shelf("Pod").held
+        return tuple(pods[key] for key in self._nominated_to.of(node_name)) if self.node(node_name) is not None else ()
+
+    def is_any_nominated_to(self, node_name: str) -> bool:
+        """Whether a pod is nominated to a node of that name, which may not be there."""
+        return bool(self._nominated_to.of(node_name))
+
+    def _is_nominee(self, pod: Pod) -> bool:
+        return bool(pod.nominated_to) and self.node(pod.nominated_to) is not None
 
     def pods_on(self, node_name: str) -> tuple[Pod, ...]:
         """The pods bound to a node that have not ended, by key."""
@@ -396,11 +423,11 @@ class ClusterState(Objects):
         """Everything at this moment, frozen. What has not changed since the last one is the same object again.
 
         `planned` are the pending pods that a plan is to find places for, instead of all that are pending. What a
-        scheduler has booked for one of them counts as free, since the plan counts what the pod asks.
+        scheduler has booked for one of them counts as free where the plan counts what the pod asks instead.
         """
         pending = self.pending() if planned is None else tuple(planned)
         waiting = {pod.key for pod in pending}
-        again = {pod.key for pod in planned or () if any(_booked_at(pod, family) for family in self._families)}
+        again = {pod.key for pod in planned or () if self._is_booked_again(pod)}
         return ClusterSnapshot(
             taken_at_s=now_s,
             node_pools=self.pools(),
@@ -433,6 +460,15 @@ class ClusterState(Objects):
             volume_attachments=self._named(VolumeAttachment),
             runtime_classes=self._named(RuntimeClass),
         )
+
+    def _is_booked_again(self, pod: Pod) -> bool:
+        """Whether the scheduler that has booked devices for the pod will book anew what the pod asks.
+
+        It does not for one that asks for none or is held by a gate: what stands on that pod is counted against all
+        others, whoever has written it.
+        """
+        booking = (family for family in self._families if _booked_at(pod, family))
+        return not pod.spec.scheduling_gates and any(demand_on(pod, family) is not None for family in booking)
 
     def _daemon_sets(self) -> tuple[DaemonSet, ...]:
         """All DaemonSets, their pods as the RuntimeClass that they name is written into them."""
@@ -479,9 +515,12 @@ class ClusterState(Objects):
         family = self.family_of(node, claim)
         booked = (self.pod(key) for key in self._booked_on.of(f"{family.name}/{name}") if key not in without)
         pool = self.pool(claim.node_pool) if claim is not None else None
-        held = tuple(pod for pod in booked if pod)
+        # Of one that is nominated here as well its record counts, once.
+        nominees = self.nominees(name)
+        held = tuple(pod for pod in booked if pod and pod.nominated_to != name)
         problem = double_booked(node.labels, stated(pool), self._families)
-        return joined(Parts(node, claim, pool, self.pods_on(name), held, problem), family)
+        there = (*self.pods_on(name), *nominees)
+        return joined(Parts(node, claim, pool, there, held, problem), family)
 
     def _claim_alone(self, name: str) -> ClusterNode | None:
         """The claim as capacity on its way; None when a node is joined to it, or when it is gone."""

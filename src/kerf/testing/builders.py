@@ -177,7 +177,7 @@ def a_snapshot(
     claims: Iterable[NodeClaim] = (),
     **given: Any,
 ) -> ClusterSnapshot:
-    """A snapshot: pods with a node go on it, claims go with the node they name, or stand alone.
+    """A snapshot: pods with a node go on it, as those nominated to it, claims go with the node they name, or stand alone.
 
     A ClusterNode is taken as it is; a Node gets no devices. `given` are fields of ClusterSnapshot.
     """
@@ -187,13 +187,15 @@ def a_snapshot(
         if isinstance(node, Node):
             claim = next((c for c in waiting if c.node_name == node.name), None)
             waiting = [c for c in waiting if c is not claim]
-            node = ClusterNode(node, claim, tuple(p for p in all_pods if p.node_name == node.name))
+            there = tuple(pod for pod in all_pods if node.name in (pod.node_name, pod.nominated_to))
+            node = ClusterNode(node, claim, there)
         joined.append(node)
+    names = {each.name for each in joined}
     joined += [ClusterNode(None, claim) for claim in waiting]
     return ClusterSnapshot(
         given.pop("taken_at_s", NOON_S),
         node_pools=tuple(sorted(pools, key=lambda pool: pool.name)),
         nodes=tuple(sorted(joined, key=lambda node: node.name)),
-        pending=tuple(pod for pod in all_pods if pod.is_pending),
+        pending=tuple(pod for pod in all_pods if pod.is_pending and pod.nominated_to not in names),
         **given,
     )

@@ -20,13 +20,14 @@ from kerf.model.instancetypes import price_text
 from kerf.model.plan import Launch, NodePlacement, Plan, Stage, Unplaced
 from kerf.model.pods import Pod
 
-RUNNING, ENDED, ENDING, NEW_NODE, ON_NODE, NO_PLACE, DAEMON = (
+RUNNING, ENDED, ENDING, NEW_NODE, ON_NODE, NO_PLACE, NOMINATED, DAEMON = (
     "running",
     "ended",
     "ending",
     "new-node",
     "on-node",
     "no-place",
+    "nominated",
     "daemon",
 )
 """Verdicts on a pod."""
@@ -77,7 +78,8 @@ class PodAnswers:
         if pod.deleted_s is not None:
             return ENDING
         found = ((self.launches, NEW_NODE), (self.placements, ON_NODE), (self.unplaced, NO_PLACE))
-        return next((verdict for pods, verdict in found if pod.key in pods), DAEMON)
+        has_room = bool(pod.nominated_to) and self.read.snapshot.node(pod.nominated_to) is not None
+        return next((verdict for pods, verdict in found if pod.key in pods), NOMINATED if has_room else DAEMON)
 
     def home_of(self, key: str) -> str | None:
         """The node on which the plan has room for a pod, or the one that is bought for it; None where it has none."""
@@ -140,6 +142,10 @@ def _verdict(pod: Pod, answers: PodAnswers) -> Explanation:
         return Explanation(data, tuple(no_place(title, unplaced, counts)), True)
     if verdict == RUNNING:
         return _running(pod, data, answers)
+    if verdict == NOMINATED:
+        text = f"{title} has its room on node {pod.nominated_to}: its scheduler has nominated it there"
+        why = "it is bound once the pods that it replaces have ended and its volumes are there; nothing is bought for it"
+        return Explanation({**data, "node": pod.nominated_to}, (text, f"  {why}"))
     texts = {
         ENDED: f"has ended ({pod.phase}) and holds nothing",
         ENDING: "is being deleted and waits for no node",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kerf.cli.explain.explanation import Explanation
-from kerf.cli.explain.pods import ENDED, ENDING, NEW_NODE, NO_PLACE, ON_NODE, RUNNING, PodAnswers, explain_pods
+from kerf.cli.explain.pods import ENDED, ENDING, NEW_NODE, NO_PLACE, NOMINATED, ON_NODE, RUNNING, PodAnswers, explain_pods
 from kerf.cli.explain.runs import explain_runs
 from kerf.cli.explain.standing import standing_of
 from kerf.cli.heldjobs import deadline_text
@@ -83,6 +83,8 @@ def summary(found: dict[str, list[Pod]], answers: PodAnswers) -> Iterator[str]:
         on = _by(found.get(verdict, ()), lambda pod: pod.node_name)
         yield from _named({f"{doing}{node}" if doing else verdict: keys for node, keys in on.items()}, "on")
     yield from _new_nodes(found.get(NEW_NODE, ()), answers)
+    nominated = _by(found.get(NOMINATED, ()), lambda pod: pod.nominated_to)
+    yield from _named({f"nominated to node {node} by the scheduler": keys for node, keys in nominated.items()}, "on")
     going = _by(found.get(ON_NODE, ()), lambda pod: answers.placements[pod.key].node)
     yield from _named({f"to go on {node}, which is there or on its way": keys for node, keys in going.items()}, "on")
     yield from unplaced_lines([answers.unplaced[pod.key] for pod in found.get(NO_PLACE, ())])

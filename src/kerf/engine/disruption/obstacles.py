@@ -29,17 +29,13 @@ _STATED = frozenset({"true", "false"})
 
 
 class Obstacles:
-    """The budgets and nominations of one snapshot, indexed once.
+    """The budgets of one snapshot, indexed once.
 
     Cost of a question: the pods on its node where node or selectors of budgets are new, else those that are guarded.
     """
 
     def __init__(self, snapshot: ClusterSnapshot) -> None:
         self._now_s = snapshot.taken_at_s
-        self._nominated: dict[str, str] = {}
-        for pod in snapshot.pending:
-            if pod.nominated_node:
-                self._nominated.setdefault(pod.nominated_node, pod.key)
         budgets = snapshot.disruption_budgets
         self._budgets = Budgets(budgets)
         self._held = {(each.namespace, each.name): each for each in budgets}
@@ -67,9 +63,7 @@ class Obstacles:
             return DoNotDisrupt()
         if claim is not None and claim.annotations.get(DO_NOT_DISRUPT) == "true":
             return DoNotDisrupt(is_of_claim=True)
-        if node.name in self._nominated:
-            return Nominated(Name(self._nominated[node.name]))
-        return None
+        return Nominated(Name(held.nominees[0].key)) if held.nominees else None
 
     def unprotected(self, held: ClusterNode) -> Iterator[tuple[Pod, str]]:
         """The pods on the node whose do-not-disrupt is ignored, and why. Cost: the guarded pods, as of a question."""

@@ -11,7 +11,7 @@ from kerf.model.groups import POD_GROUP, POD_GROUP_MIN, group_of
 from kerf.model.instancetypes import RESERVED
 from kerf.model.market import Market
 from kerf.model.plan import Launch
-from kerf.model.pods import Pod
+from kerf.model.pods import Pod, PodDemand
 from kerf.model.quantities import CPU, MEMORY, PODS
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.uses import uses_problems
@@ -23,12 +23,32 @@ from kerf.sharing.nvidia.device_plugin import CONFIG_LABEL, PluginConfigs
 from kerf.sharing.nvidia.mig import STRATEGY_LABEL, Mig
 from kerf.sharing.nvidia.replicas import Replicated
 from kerf.sharing.nvidia.whole import Whole
-from kerf.sharing.registry import families_of, owner_of, unknown_sharing
+from kerf.sharing.registry import demand_of, families_of, owner_of, unknown_sharing
 from kerf.sharing.wiring import ConfigMapAbsent, findings
 
 _GPU_RESOURCES = "nvidia.com/"
 _MOST_ALIKE = 3
 _NEITHER = "there is neither its DaemonSet nor a ClusterPolicy"
+
+
+def _booked_notes(pending: Sequence[Pod], snapshot: ClusterSnapshot) -> list[str]:
+    """Pods that hold cards by a record of a sharing family, though they ask for none: any user may write one."""
+    idle = [
+        pod.key
+        for family in families_of(snapshot)
+        for pod in pending
+        if snapshot.node(family.booked_node(pod)) is not None and family.has_record(pod) and _asks_nothing(pod, family)
+    ]
+    if not idle:
+        return []
+    have = "asks for no GPU and has" if len(idle) == 1 else "ask for no GPU and have"
+    text = f"{counted(len(idle), 'pod')} ({some(idle)}) {have} a scheduler's record of one"
+    return [f"{text}: that scheduler counts it, so the part of the GPU is taken"]
+
+
+def _asks_nothing(pod: Pod, family: Family) -> bool:
+    demand = demand_of(pod, family)
+    return isinstance(demand, PodDemand) and demand.is_empty
 
 
 def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tuple[str, ...]:
@@ -52,6 +72,7 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
             "a node takes them until its pod limit, however busy it is; give them cpu and memory requests"
         )
     found += _leaving_notes(pending, snapshot)
+    found += _booked_notes(pending, snapshot)
     found += assumed_notes(pending, snapshot)
     alone = sum(1 for pod in pending if POD_GROUP_MIN in {**pod.annotations, **pod.labels} and group_of(pod) is None)
     if alone:
