@@ -15,7 +15,7 @@ from kerf.manifests.decode import decode_object
 from kerf.model.nodeclaim import NodeClaim
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
-from kerf.model.snapshot import Deleted, Event, Synced
+from kerf.model.snapshot import Deleted, Event, Relisted, Report, Synced
 from kerf.ports import Conflict, KubeReader, KubeWriter
 from kerf.sim.objects import condition_of, is_cluster_wide, is_deleting, is_ready
 from kerf.testing.builders import a_claim
@@ -293,10 +293,11 @@ class Cluster:
         self._reading = self._loop.create_task(self._read(self._reader.events()))
         self.until(lambda: any(isinstance(event, Synced) for event in self._told), "the reader is synced")
 
-    async def _read(self, events: AsyncIterator[Event]) -> None:
+    async def _read(self, events: AsyncIterator[Report]) -> None:
         try:
             async for event in events:
-                self._told.append(event)
+                if not isinstance(event, Relisted):
+                    self._told.append(event)
         finally:
             if isinstance(events, AsyncGenerator):
                 await events.aclose()

@@ -30,7 +30,7 @@ from kerf.model.nodeclaim import (
 from kerf.model.nodes import Node
 from kerf.model.plan import Launch, Plan
 from kerf.model.pods import Pod
-from kerf.model.snapshot import ClusterSnapshot, Synced
+from kerf.model.snapshot import ClusterSnapshot, Relisted, Synced
 from kerf.sim.kubernetes.adapter import SimReader, SimRecorder, SimWriter
 from kerf.sim.objects import Json
 from kerf.state import ClusterState
@@ -121,6 +121,7 @@ class Cluster(World):
 
         async def fill() -> None:
             async for event in SimReader(self.api).events():
+                assert not isinstance(event, Relisted)
                 self.state.apply(event)
                 if isinstance(event, Synced):
                     return

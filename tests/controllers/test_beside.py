@@ -11,7 +11,7 @@ from kerf.controllers.runtime import DONE, Result, Runtime
 from kerf.model.constraints import Requirement, Requirements
 from kerf.model.nodeclaim import PLANNED_OFFERING, NodeClaim, NodeClassRef
 from kerf.model.nodepool import NodePool
-from kerf.model.snapshot import Deleted, Event, Synced, Upserted
+from kerf.model.snapshot import Deleted, Event, Relisted, Synced, Upserted
 from kerf.testing.builders import AWS_CLASS, a_claim, a_node, a_pool
 from tests.clouds.market import claim
 from tests.controllers.cluster import STAGES, Cluster, pod, pool
@@ -47,7 +47,7 @@ def seen(reader: ManagedReader) -> list[Event]:
     """All that it tells."""
 
     async def read() -> list[Event]:
-        return [event async for event in reader.events()]
+        return [event async for event in reader.events() if not isinstance(event, Relisted)]
 
     return asyncio.run(read())
 

@@ -14,7 +14,7 @@ from kerf.kube.reader import KubeReader, follow
 from kerf.kube.reflector import Pace
 from kerf.kube.resources import NODE_POOLS, NODES
 from kerf.model.nodes import Node
-from kerf.model.snapshot import Deleted, Event, Synced, Upserted
+from kerf.model.snapshot import Deleted, Event, Relisted, Synced, Upserted
 from tests.kube.fake_server import on_loop, until
 from tools.controlplane.server import ControlPlane
 
@@ -41,7 +41,8 @@ async def reading(plane: ControlPlane, pace: Pace) -> AsyncIterator[tuple[KubeRe
 
     async def read() -> None:
         async for event in reader.events():
-            events.append(event)
+            if not isinstance(event, Relisted):
+                events.append(event)
 
     task = asyncio.create_task(read())
     try:

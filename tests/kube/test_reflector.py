@@ -478,3 +478,18 @@ def test_a_decode_error_names_the_object() -> None:
     """The text is made for an event on that object."""
     with pytest.raises(DecodeError, match="Node n1: spec: expected a mapping, got 5"):
         decode_live(a_node("n1", 1, **BROKEN), "Node", "v1")
+
+
+@on_loop
+async def test_a_list_after_a_cut_watch_says_that_it_was_whole() -> None:
+    """Last of all that it shows, and of which version it is; of the first list nothing is said."""
+    server = FakeServer(is_silent=True)
+    server.put(NODES, "n1")
+    async with following(server) as made:
+        await until(lambda: server.watches)
+        assert [] == made.lists
+        server.remove(NODES, "n1")
+        server.compact()
+        server.cut()
+        await until(lambda: made.lists)
+        assert [(Relisted("Node", "102"), 2)] == made.lists

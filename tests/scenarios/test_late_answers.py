@@ -1,4 +1,4 @@
-"""Answers to Kerf's writes come late, in any order, or never, while the watch is fast: nothing sticks, nothing is twice."""
+"""Answers to writes come late, in any order, or never, while the watch is fast: nothing sticks or is bought twice."""
 
 import random
 from collections import Counter

@@ -33,6 +33,6 @@ def test_a_record_on_a_gated_pod_counts() -> None:
     assert 8000 == taken_mib(a_pod("p", gpu=1, gpumem=1, annotations=RECORD, scheduling_gates=("example.com/wait",)))
 
 
-def test_the_record_of_a_pod_that_is_planned_anew_does_not_count() -> None:
+def test_the_record_of_a_pod_that_is_planned_again_does_not_count() -> None:
     """Its scheduler books what the pod asks, and so does the plan."""
     assert 0 == taken_mib(a_pod("p", gpu=1, gpumem=8000, annotations=RECORD))

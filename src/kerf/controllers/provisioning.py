@@ -44,9 +44,9 @@ from kerf.model.groups import PodGroup
 from kerf.model.market import Market
 from kerf.model.nodeclaim import DISRUPTION_REASON, INITIALIZED, NodeClaim
 from kerf.model.nodepool import UNDERUTILIZED, NodePool, is_read_alike
+from kerf.model.nodes import Node
 from kerf.model.placeholders import Keeper, Placeholder, is_virtual
 from kerf.model.plan import Plan, Stage, Unplaced
-from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import PodTemplate, ProvisioningRequest
 from kerf.model.snapshot import ClusterNode, Deleted, Event, Synced, Watched

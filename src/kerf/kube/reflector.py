@@ -167,7 +167,7 @@ class Mirror:
         return () if held is None or held.value is None else (Deleted(held.value),)
 
     def relisted(self, version: str) -> tuple[Relisted, ...]:
-        """That the list which now ends was whole. Of the first one nothing: before it nobody knows more than it."""
+        """That the list which now ends was whole. Of the first one nothing: no writes came before it."""
         was_whole, self._is_whole = self._is_whole, True
         return (Relisted(self._resource.kind, version),) if was_whole else ()
 

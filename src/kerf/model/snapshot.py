@@ -201,7 +201,7 @@ class Relisted:
 
 Event = Upserted | Deleted | Synced
 Report = Event | Relisted
-"""What a reader tells the state. A Relisted is for the state alone: it makes deletions of it."""
+"""What a reader reports. A Relisted is for the state alone, which makes deletions of it."""
 
 
 def key_of(value: Watched) -> tuple[str, str]:

@@ -67,9 +67,9 @@ def run(
 
     Kerf is killed and started again after every API event whose moment `restart_at` says yes to.
     `progress` gets the time since the start after every event, `watch` every event itself as the API server reports it
-    (ADDED | MODIFIED | DELETED, and the object, which is not to be changed). `way_of` says of each write of Kerf how long
-    it and its answer take; without it they take no time. Raises InvariantBroken, and InputError for
-    a step that names an object which is not there.
+    (ADDED | MODIFIED | DELETED, and the object, which is not to be changed). `way_of` says how long each write of
+    Kerf and its answer take; without it they take no time. Raises InvariantBroken, and InputError for a step that names
+    an object which is not there.
     """
     silence()
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:

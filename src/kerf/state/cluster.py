@@ -64,10 +64,10 @@ class ClusterState(Objects):
         self.is_synced = False
         self.version = 0
         self._ahead: dict[tuple[str, str], Ahead] = {}
-        """By kind and key what answers have told and the watch has not shown yet."""
+        """By kind and key what answers have shown and the watch has not yet."""
         self._ends = Ends()
         self._relisted: dict[str, str] = {}
-        """By kind the version of the last list that was told whole."""
+        """By kind the version of the last list that was reported whole."""
         self.assumes_node_classes = assume_node_classes
         self._gathered = Gathered(plugin_namespaces)
         self._families, self._evidence = judged((), self._gathered)
@@ -202,7 +202,7 @@ class ClusterState(Objects):
         self._ahead[named] = Ahead(*_identity(value), is_made)
 
     def relist(self, relisted: Relisted) -> tuple[Deleted, ...]:
-        """The ends of objects that only an answer has told of, and that a list made later does not show; by key.
+        """The ends of objects that only an answer has shown, and that a list made later does not show; by key.
 
         They came and went while the watch was cut: no event will ever tell of them.
         """
@@ -228,7 +228,7 @@ class ClusterState(Objects):
             (self._ends.add if isinstance(event, Deleted) else self._ends.discard)(event.value.uid)
 
     def _is_overtaken(self, event: Upserted | Deleted, named: tuple[str, str]) -> bool:
-        """Whether the watch shows a form that was there before what an answer has told, which the state has already.
+        """Whether the watch shows a form that was there before what an answer has shown, which the state has already.
 
         A watch lags behind answers, under load by seconds. Until it has caught up with the write, each form that it
         shows would take back what the write has done: a claim would lose its instance for a while.
@@ -351,7 +351,7 @@ class ClusterState(Objects):
         """The pods that a scheduler has nominated to a node and not bound yet, by key.
 
         They take room there as if they were on it: so its scheduler counts for all pods that are not more important.
-        Nobody plans for them, and no pod is planned into their room. A node that is not there has none.
+        No decision is made for them, and no pod is planned into their room. A node that is not there has none.
         """
         pods: dict[str, Pod] = self._shelf("Pod").held
         return tuple(pods[key] for key in self._nominated_to.of(node_name)) if self.node(node_name) is not None else ()
@@ -462,10 +462,10 @@ class ClusterState(Objects):
         )
 
     def _is_booked_again(self, pod: Pod) -> bool:
-        """Whether the scheduler that has booked devices for the pod will book anew what the pod asks.
+        """Whether the scheduler that has booked devices for the pod will book what the pod asks in its place.
 
         It does not for one that asks for none or is held by a gate: what stands on that pod is counted against all
-        others, whoever has written it.
+        others.
         """
         booking = (family for family in self._families if _booked_at(pod, family))
         return not pod.spec.scheduling_gates and any(demand_on(pod, family) is not None for family in booking)

@@ -28,7 +28,7 @@ def compared(one: str, other: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What an answer has told of an object that the watch has not shown yet.
+    """What an answer has shown of an object and the watch has not yet.
 
     `is_made`: the watch has not shown the object at all.
     """
@@ -43,7 +43,7 @@ class Ahead:
         return order is not None and order < 0
 
     def is_by(self, version: str) -> bool:
-        """Whether whoever knows all up to `version` knows this one."""
+        """Whether a list of that version shows this one."""
         order = compared(self.version, version)
         return order is not None and order <= 0
 

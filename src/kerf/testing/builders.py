@@ -177,7 +177,7 @@ def a_snapshot(
     claims: Iterable[NodeClaim] = (),
     **given: Any,
 ) -> ClusterSnapshot:
-    """A snapshot: pods with a node go on it, as those nominated to it, claims go with the node they name, or stand alone.
+    """A snapshot: pods go on the node that they are bound or nominated to, claims with the node they name, or alone.
 
     A ClusterNode is taken as it is; a Node gets no devices. `given` are fields of ClusterSnapshot.
     """

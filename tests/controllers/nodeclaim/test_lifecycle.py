@@ -151,7 +151,7 @@ def test_a_failed_launch_says_why_and_is_given_up_after_five_minutes(cluster: Cl
     assert 1 == len(cluster.done(cluster.book.market(cluster.state.snapshot(cluster.clock.now_s()))).back_offs)
 
 
-def test_a_launch_does_not_get_its_time_anew(cluster: Cluster) -> None:
+def test_a_launch_gets_its_time_once(cluster: Cluster) -> None:
     """Somebody takes the conditions off the claim again and again: it is given up when its first time is over."""
     start(cluster)
     wanted(cluster, "p5.48xlarge")

@@ -14,7 +14,7 @@ from kerf.model.nodeclaim import Condition, NodeClaim, NodeClassRef
 from kerf.model.nodes import Node, reservation
 from kerf.model.pods import Pod
 from kerf.model.quantities import Resources
-from kerf.model.snapshot import Deleted, Event, Synced, Upserted, key_of
+from kerf.model.snapshot import Deleted, Event, Relisted, Report, Synced, Upserted, key_of
 from kerf.ports import AlreadyExists, Conflict, EvictionBlocked, KubeReader, KubeWriter, NotFound, Recorder
 from kerf.sim.kubernetes.adapter import SimReader, SimRecorder, SimWriter
 from kerf.sim.kubernetes.api import InMemoryApi
@@ -54,12 +54,14 @@ def read_pod(world: World, name: str = "web-0") -> Pod:
     return found
 
 
-def told(world: World, events: AsyncIterator[Event], is_last: Callable[[Event], bool]) -> list[Event]:
+def told(world: World, events: AsyncIterator[Report], is_last: Callable[[Event], bool]) -> list[Event]:
     """The events up to the first for which `is_last` holds."""
 
     async def collect() -> list[Event]:
         found: list[Event] = []
         async for event in events:
+            if isinstance(event, Relisted):
+                continue
             found.append(event)
             if is_last(event):
                 break

@@ -144,7 +144,9 @@ def _verdict(pod: Pod, answers: PodAnswers) -> Explanation:
         return _running(pod, data, answers)
     if verdict == NOMINATED:
         text = f"{title} has its room on node {pod.nominated_to}: its scheduler has nominated it there"
-        why = "it is bound once the pods that it replaces have ended and its volumes are there; nothing is bought for it"
+        why = (
+            "it is bound once the pods that it replaces have ended and its volumes are there; nothing is bought for it"
+        )
         return Explanation({**data, "node": pod.nominated_to}, (text, f"  {why}"))
     texts = {
         ENDED: f"has ended ({pod.phase}) and holds nothing",

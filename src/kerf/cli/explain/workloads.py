@@ -3,7 +3,17 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kerf.cli.explain.explanation import Explanation
-from kerf.cli.explain.pods import ENDED, ENDING, NEW_NODE, NO_PLACE, NOMINATED, ON_NODE, RUNNING, PodAnswers, explain_pods
+from kerf.cli.explain.pods import (
+    ENDED,
+    ENDING,
+    NEW_NODE,
+    NO_PLACE,
+    NOMINATED,
+    ON_NODE,
+    RUNNING,
+    PodAnswers,
+    explain_pods,
+)
 from kerf.cli.explain.runs import explain_runs
 from kerf.cli.explain.standing import standing_of
 from kerf.cli.heldjobs import deadline_text

@@ -17,6 +17,7 @@ from kerf.catalog import provider_of, why_not_sold
 from kerf.cli.collector import collector_off
 from kerf.cli.echo import echo
 from kerf.cli.inputs.catalogue import read_market
+from kerf.cli.inputs.deadlines import given_up, overdue_text
 from kerf.cli.inputs.gaps import gaps, is_assumed, with_claims
 from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.progress import Meter, progress
@@ -377,6 +378,11 @@ def _snapshot(decoded: Decoded, pods: tuple[Pod, ...], now_s: float, namespaces:
                     state.take_as_it_is(value)
     for warning in grouped(left_out):
         echo(f"warning: {warning}", err=True)
+    overdue = [over for claim in state.claims() if (over := given_up(claim, state, now_s)) is not None]
+    for over in overdue:
+        state.apply(Upserted(over))
+    if overdue:
+        echo(f"note: {overdue_text(overdue)}", err=True)
     return state.snapshot(now_s, state.pending())
 
 

@@ -161,7 +161,7 @@ class Lifecycle:
         if claim.condition(LAUNCHED) is None:
             # Launched once the watch has shown this: during a launch that fails it would end our back-off. Its time
             # begins here: nothing has been tried before, however long the claim has been there by the server's clock.
-            # It begins once: where the condition is lost, the claim does not get its time anew.
+            # It begins once: where the condition is lost, the claim does not get its time again.
             waited_s = passed_s() - self._begun_s.setdefault(claim.uid, passed_s())
             since_s = self._now() - waited_s
             begun = replace(standing, since_s=since_s, deadline_s=since_s + standing.deadline_s - standing.since_s)
