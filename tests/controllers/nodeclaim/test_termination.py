@@ -18,6 +18,7 @@ from kerf.model.nodeclaim import (
     GPUS_HEALTHY,
     INSTANCE_TERMINATING,
     LAUNCHED,
+    READY,
     REGISTERED,
     TERMINATION_FINALIZER,
     TERMINATION_TIMESTAMP,
@@ -461,6 +462,7 @@ def test_other_finalizers_stay(cluster: Cluster) -> None:
     assert (("example.com/keep",), []) == (cluster.claim().finalizers, cluster.names("Node"))
     text = "the instance is gone; the object waits for the finalizers of others: example.com/keep"
     assert ("True", "InstanceTerminated", text) == cluster.condition(INSTANCE_TERMINATING)
+    assert ("False", "InstanceTerminated", text) == cluster.condition(READY)
 
 
 def test_a_claim_that_only_others_keep_stands_for_nothing(cluster: Cluster) -> None:

@@ -27,6 +27,7 @@ from kerf.model.nodeclaim import (
     FALSE,
     INITIALIZED,
     INSTANCE_TERMINATING,
+    READY,
     TERMINATION_FINALIZER,
     TERMINATION_TIMESTAMP,
     TRUE,
@@ -231,7 +232,7 @@ class Termination:
         if left:
             text = f"the instance is gone; the object waits for the finalizers of others: {', '.join(sorted(left))}"
             done = Condition(INSTANCE_TERMINATING, TRUE, "InstanceTerminated", text, self._now())
-            claim = await self._say(claim, done)
+            claim = await self._say(claim, done, Condition(READY, FALSE, "InstanceTerminated", text, self._now()))
         await self._ports.writer.update_node_claim(replace(claim, finalizers=left))
         waits_for = () if node is None else tuple(each for each in node.finalizers if each != TERMINATION_FINALIZER)
         self._ports.recorder.record(events.terminated(claim.name, node.name if node is not None else "", waits_for))
