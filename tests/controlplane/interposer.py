@@ -12,7 +12,7 @@ import signal
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -110,6 +110,8 @@ class Faults:
     cut_after: int = 0
     """Each watch is cut inside the piece that comes after so many; 0 for none."""
     delay_s: float = 0
+    answer_s: Callable[[Asked], float] = lambda asked: 0.0
+    """How much later than the server gives it the answer to a request comes. Watches are as fast as ever."""
 
 
 class Interposer:
@@ -198,6 +200,7 @@ class Interposer:
             if kill is not None or self.faults.is_deaf:
                 self._strike(kill, wanted)
                 return self._hang_up(request)
+            await asyncio.sleep(self.faults.answer_s(wanted))
             return web.Response(status=answer.status, body=content, headers=_passed_on(answer.headers))
 
     def _meant(self, wanted: Asked) -> Kill | None:
