@@ -272,3 +272,38 @@ def test_a_launched_instance_that_ec2_does_not_show_yet_is_located(account: Acco
 
     account.now += 61
     assert {} == account.done(account.instances.located(["i-0009"]))
+
+
+class SlowAtFirst(FakeEC2):
+    """Its first listing is as of when it was asked for, and comes when the second has come."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: 1000.0)
+        self.listings, self.second = 0, asyncio.Event()
+
+    async def pages(self, service: str, operation: str, key: str, **parameters: object) -> Any:
+        """The elements, late if they are the first."""
+        self.listings += 1
+        is_first = self.listings == 1
+        found = list(await super().pages(service, operation, key, **parameters))
+        if is_first:
+            await self.second.wait()
+        self.second.set()
+        return found
+
+
+def test_a_listing_that_was_asked_for_first_and_comes_last_takes_nothing_back() -> None:
+    """What was launched in between stays known."""
+    ec2 = SlowAtFirst()
+    instances = Instances(ec2, "gpu", lambda: 1000.0, batch_s=0)
+
+    async def both() -> None:
+        first = asyncio.create_task(instances.all())
+        await asyncio.sleep(0.01)
+        ec2.run(OURS)
+        await instances.all()
+        assert 1 == len(instances.listed())
+        await first
+
+    asyncio.run(both())
+    assert 1 == len(instances.listed())

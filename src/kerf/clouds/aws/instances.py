@@ -131,6 +131,8 @@ class Instances:
         self._launched: dict[str, _Launched] = {}
         self._listed: dict[str, Listed] = {}
         self._was_listed, self._listing = False, asyncio.Lock()
+        # By the order in which they were asked for: the listings so far, and the newest that has been answered.
+        self._asked = self._answered = 0
         self._ending: dict[str, asyncio.Future[bool]] = {}
         self._batch: asyncio.Task[None] | None = None
         self._sought: dict[str, asyncio.Future[list[Record]]] = {}
@@ -144,6 +146,8 @@ class Instances:
         """Those that have not ended, by provider id."""
         # One that this process remembers may have ended already.
         states = (*_STATES, *(("terminated",) if self._launched else ()))
+        self._asked += 1
+        number = self._asked
         reservations = await self._api.pages(
             EC2,
             "DescribeInstances",
@@ -152,8 +156,11 @@ class Instances:
             MaxResults=_PAGE,
         )
         records = _records(reservations)
-        found = ((record["InstanceId"], listed_of(record)) for record in records)
-        self._listed, self._was_listed = {number: each for number, each in found if each is not None}, True
+        if number > self._answered:
+            # Of two at once the older may be answered last, and must not take back what the newer has shown.
+            found = ((record["InstanceId"], listed_of(record)) for record in records)
+            self._listed, self._was_listed = {each_id: each for each_id, each in found if each is not None}, True
+            self._answered = number
         return self._with_launched(records)
 
     async def known(self, wanted: str) -> Listed | None:
