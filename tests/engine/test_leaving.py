@@ -168,9 +168,19 @@ def test_a_node_that_waits_for_others_is_judged_as_if_its_drain_began_now() -> N
 
     def going_on(grace_s: int) -> int:
         marked = replace(claim, annotations={REPLACED_BY: "b"}, termination_grace_period_s=grace_s)
-        return len(leaving_pods(a_cluster([free_pool()], [(node, marked)], [protected])))
+        return len(leaving_pods(a_cluster([free_pool()], [(node, marked), ours("b")], [protected])))
 
     assert (1, 0) == (going_on(120), going_on(3600))
+
+
+def test_no_plan_is_made_for_pods_of_a_node_whose_replacements_are_not_there() -> None:
+    """They are being created, and are for these pods; or they have failed, and the node stays."""
+    node, claim = ours("a")
+    marked = replace(claim, annotations={REPLACED_BY: "b,c"})
+    there = [(node, marked), ours("b")]
+
+    assert () == leaving_pods(a_cluster([free_pool()], there, [a_web()]))
+    assert 1 == len(leaving_pods(a_cluster([free_pool()], [*there, ours("c")], [a_web()])))
 
 
 def test_a_node_is_bought_for_pods_that_fit_nowhere_else() -> None:
