@@ -168,6 +168,9 @@ class Interposer:
 
     async def _stop(self) -> None:
         await self._runner.cleanup()
+        # Answers that were to come late have no hearer any more.
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
         await self._session.close()
         # aiohttp does not wait until the transports of TLS connections have closed.
         await asyncio.sleep(_TRANSPORTS_CLOSE_S)
