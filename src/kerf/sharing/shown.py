@@ -7,12 +7,40 @@ is sold with. What no plugin of a node registers counts by what kubelet shows, s
 never without bound.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from kerf.model.gpu import NVIDIA_GPU, DeviceState
 from kerf.model.quantities import Resources
 from kerf.sharing.family import Family
+
+NEURON_CORES = "aws.amazon.com/neuroncore"
+NEURON_DEVICES = ("aws.amazon.com/neuron", "aws.amazon.com/neurondevice")
+"""AWS Neuron's plugin shows its chips twice, as devices and as the cores of these; the second device name is newer."""
+
+
+def cores_of_a_device(shown: Mapping[str, int]) -> int:
+    """The NeuronCores of each Neuron device, where a node shows both; else 0."""
+    devices = max([shown.get(name, 0) for name in NEURON_DEVICES])
+    return shown.get(NEURON_CORES, 0) // devices if devices > 0 else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """How a sum over a node counts what a pod asks: `by_cards` is left out, since cards decide of it.
+
+    A Neuron device counts as its `cores` beside: who has it leaves none of them to others. With c cores in use of k a
+    device there are whole devices left as far as their cores are, so one sum says it for both.
+    """
+
+    by_cards: frozenset[str] = frozenset()
+    cores: int = 0
+
+    def of(self, requests: Resources) -> Resources:
+        """These amounts as the node counts them."""
+        counted = requests.without(self.by_cards)
+        devices = sum([counted.get(name, 0) for name in NEURON_DEVICES]) if self.cores else 0
+        return counted + {NEURON_CORES: self.cores * devices} if devices > 0 else counted
 
 
 def decided_by_cards(family: Family, families: Iterable[Family]) -> frozenset[str]:

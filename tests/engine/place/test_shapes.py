@@ -5,6 +5,7 @@ import sys
 
 from kerf.engine.place.shapes import Readings, Shape, group, queue_order
 from kerf.model.pods import natural
+from kerf.sharing.shown import Counting
 from kerf.testing.builders import NOON_S, a_pod, resources
 from tests.engine.worlds import some
 
@@ -91,5 +92,5 @@ def test_counted_requests_leave_out_what_no_sum_decides() -> None:
     """Slices and cards are counted card by card."""
     shape = Shape((a_pod(cpu=1, gpu=1, gpumem=1000),))
 
-    assert resources(cpu=1, pods=1, gpu=1) == shape.counted(frozenset({"nvidia.com/gpumem"}))
+    assert resources(cpu=1, pods=1, gpu=1) == shape.counted(Counting(frozenset({"nvidia.com/gpumem"})))
     assert 1 == len(shape)

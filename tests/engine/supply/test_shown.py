@@ -12,6 +12,7 @@ from kerf.engine.place.shapes import Shape
 from kerf.engine.place.trial import Trial
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.causes import ShownOtherwise
+from kerf.model.instancetypes import InstanceType
 from kerf.model.nodeclaim import LAUNCHED, NodeClaim
 from kerf.model.pods import Container, Pod, PodSpec
 from kerf.model.quantities import Resources
@@ -366,3 +367,74 @@ def test_huge_pages_are_taken_off_the_memory_of_new_nodes(pages: Mapping[str, st
     held = a_container(memory=f"{memory}Gi")
 
     assert expected == len(planned([a_pod(containers=(held,))], [a_pool()], [kind]).launches)
+
+
+# Neuron devices and their cores.
+
+DEVICE, NEW_DEVICE, CORE = "aws.amazon.com/neuron", "aws.amazon.com/neurondevice", "aws.amazon.com/neuroncore"
+
+
+def a_neuron_type(name: str, devices: int, cores: int, price: str = "4", *, newer: int = 0) -> InstanceType:
+    """A type whose Neuron devices have so many cores together."""
+    kind = an_instance_type(name, cpu=96, memory="96Gi", price=price)
+    return replace(kind, capacity=kind.capacity.replaced({DEVICE: devices, NEW_DEVICE: newer, CORE: cores}))
+
+
+INF1 = a_neuron_type("inf1.24xlarge", 16, 64)
+
+
+def a_batch(**counts: int) -> list[Pod]:
+    """Pods by what they ask: `d12` for twelve devices, `n2` for two by the newer name, `c40` for forty cores."""
+    names = {"d": DEVICE, "n": NEW_DEVICE, "c": CORE}
+    return [
+        replace(asking({names[what[0]]: int(what[1:])}), name=f"{what}-{number}")
+        for what, count in counts.items()
+        for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize(
+    "pods, nodes",
+    [
+        (a_batch(d12=1, c16=1), 1),
+        (a_batch(d12=1, c17=1), 2),
+        (a_batch(d12=1, c40=1, c2=1), 2),
+        (a_batch(d8=2), 1),
+        (a_batch(d1=8, c1=32), 1),
+        (a_batch(d1=8, c1=33), 2),
+        (a_batch(n8=1, d8=1), 1),
+        (a_batch(n8=1, d8=1, c1=1), 2),
+    ],
+)
+def test_neuron_devices_and_their_cores_are_one_silicon(pods: list[Pod], nodes: int) -> None:
+    """Sixteen devices have 64 cores: twelve devices leave sixteen of them, under whichever name they are asked for."""
+    kind = a_neuron_type("inf1.24xlarge", 16, 64, newer=16)
+    launches = planned(pods, [a_pool()], [kind]).launches
+
+    assert (nodes, len(pods)) == (len(launches), sum(len(launch.pods) for launch in launches))
+
+
+def test_claims_ask_for_neuron_by_the_name_that_pods_ask() -> None:
+    """A plugin may show devices alone, and a claim that waited for cores would never initialise."""
+    (launch,) = planned(a_batch(d3=1), [a_pool()], [INF1]).launches
+
+    assert 3 == launch.requests[DEVICE]
+    assert CORE not in launch.requests
+
+
+def test_each_type_has_cores_of_its_own_in_a_device() -> None:
+    """Two devices of inf2 have four cores, of inf1 eight: the cheapest type that holds a pod of both is bought."""
+    types = [a_neuron_type("inf2", 2, 4, "1"), a_neuron_type("inf1", 2, 8, "2")]
+    decided = planned([asking({DEVICE: 1, CORE: 3})], [a_pool()], types)
+
+    assert [("inf1", 1)] == bought(decided)
+
+
+@pytest.mark.parametrize("running, expected", [({DEVICE: 12}, 16), ({CORE: 41}, 23), ({DEVICE: 16}, 0)])
+def test_what_runs_takes_of_both(running: Mapping[str, int], expected: int) -> None:
+    """On a node that is there, single cores go where neither devices nor cores of pods are."""
+    allocatable: dict[str, int | str] = {"cpu": 96, "memory": "96Gi", "pods": 100, DEVICE: 16, CORE: 64}
+    there = replace(asking(running), name="there", node_name="node", phase="Running")
+    snapshot = seen(a_node(allocatable=allocatable), there)
+
+    assert expected == len(plan(replace(snapshot, pending=tuple(a_batch(c1=70))), a_market(M5)).placements)

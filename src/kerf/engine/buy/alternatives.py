@@ -70,7 +70,7 @@ class Others:
     def _are_alike(self, pool: str) -> bool:
         """Whether sums over a node decide of the same resources for all types of the pool."""
         if pool not in self._is_alike:
-            self._is_alike[pool] = len({each.target.uncounted for each in self._supply.by_pool[pool]}) == 1
+            self._is_alike[pool] = len({each.target.counting for each in self._supply.by_pool[pool]}) == 1
         return self._is_alike[pool]
 
     def _by_amounts(self, load: Load) -> _Found:
@@ -162,7 +162,7 @@ class Others:
             more = positive(charge(other, offering, load.room.requirements) - load.charge)
             if not self._still_within(chosen, more.largest(extra) * times):
                 continue
-            if other.target.uncounted == chosen.target.uncounted and used.shortfall(other.room.free):
+            if other.target.counting == chosen.target.counting and used.shortfall(other.room.free):
                 continue
             if self._holds(load, other):
                 names.add(other.kind.name)

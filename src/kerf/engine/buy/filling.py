@@ -142,7 +142,7 @@ class Filler:
         self._groups = Interchangeable(self.holding) if keeps_choice else None
         self._chosen: dict[tuple[int, bytes, bytes], Load | None] = {}
         self._kinds: dict[int, int] = {}
-        self._recipes: dict[tuple[str, int], dict[int, Recipe]] = {}
+        self._recipes: dict[tuple[str, int, int], dict[int, Recipe]] = {}
         self._wants: dict[object, int] = {}
         self._terms: list[Requirements] = []
         self._term_numbers: dict[int, int] = {}
@@ -283,7 +283,7 @@ class Filler:
         if offering is None or offering.capacity_type != load.offering.capacity_type or other.has_own_capacity:
             return False
         used = load.offered.room.free - load.room.free
-        if other.target.uncounted == load.offered.target.uncounted and used.shortfall(other.room.free):
+        if other.target.counting == load.offered.target.counting and used.shortfall(other.room.free):
             return False
         counts = load.amounts
         numbers = np.flatnonzero(counts)
@@ -291,7 +291,7 @@ class Filler:
         if (held < counts[numbers]).any():
             return False
         is_plain = all(self.recipe(number, other).is_plain for number in numbers.tolist())
-        if is_plain and other.target.uncounted == load.offered.target.uncounted:
+        if is_plain and other.target.counting == load.offered.target.counting:
             # Amounts alone decide, and those have been compared.
             return True
         held = self._filled(other, counts)
@@ -361,7 +361,7 @@ class Filler:
         row, chosen = self.holding.row(offered), load.offered
         numbers = [number for number, _ in load.order]
         shapes = [self.shapes[number] for number in numbers]
-        if load.needed or offered.target.uncounted != chosen.target.uncounted:
+        if load.needed or offered.target.counting != chosen.target.counting:
             return None
         if any(shape.crowding is not UNCROWDED or shape.spec.host_ports for shape in shapes):
             return None
@@ -411,7 +411,7 @@ class Filler:
         known = self.recipes(offered)
         if number not in known:
             target, shape, kind = offered.target, self.shapes[number], self._kinds[number]
-            amounts = tuple(shape.counted(target.uncounted).items())
+            amounts = tuple(shape.counted(target.counting).items())
             asks = self.holding.asks_devices(kind, shape, offered)
             is_plain = not (asks or shape.spec.host_ports or shape.spec.alternatives_new[0])
             want = self._wants.setdefault(shape.spec.alternatives_new, len(self._wants))
@@ -420,7 +420,8 @@ class Filler:
 
     def recipes(self, offered: OfferedType) -> dict[int, "Recipe"]:
         """Those that are known of the type's family, by number."""
-        key = offered.target.family.name, id(offered.target.families)
+        target = offered.target
+        key = target.family.name, id(target.families), target.neuron_cores
         found = self._recipes.get(key)
         if found is None:
             found = self._recipes[key] = {}

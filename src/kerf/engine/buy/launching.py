@@ -23,6 +23,7 @@ from kerf.model.instancetypes import Offering
 from kerf.model.plan import PIN, Launch
 from kerf.model.policies import FIRST_FIT
 from kerf.model.quantities import Resources
+from kerf.sharing.shown import Counting
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -121,8 +122,10 @@ class _Templates:
     def _of(self, load: Load, alternatives: tuple[str, ...], charge: Resources) -> Launch:
         """The same without its cause."""
         offered, offering, shapes = load.offered, load.offering, self._shapes
+        # What pods ask, and no more: which names a plugin shows beside is not for a claim to wait for.
+        asked = Counting(_uncounted(offered))
         stated = self._stated(load, alternatives)
-        requests = Resources.total((shapes[number].counted(_uncounted(offered)), count) for number, count in load.order)
+        requests = Resources.total((shapes[number].counted(asked), count) for number, count in load.order)
         kubelet = offered.target.family.kubelet_capacity(load.room.devices)
         held = ((device, offered.kind.eighths_of(device.index)) for device in load.room.devices)
         return Launch(

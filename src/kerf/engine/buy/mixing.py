@@ -23,6 +23,7 @@ from kerf.engine.place.target import Room
 from kerf.engine.supply.holding import Amounts, Bools
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.quantities import CPU, MEMORY, Resources
+from kerf.sharing.shown import NEURON_DEVICES
 
 _MANY = 400
 _SOME, _MANY_PAIRS = 50, 20_000
@@ -45,6 +46,9 @@ def suits(filler: Filler, offered_types: Sequence[OfferedType], left: Sequence[i
         return False
     shapes = [filler.shapes[number] for number in numbers]
     if any(shape.spec.host_ports or shape.crowding.daemons for shape in shapes):
+        return False
+    if any(name in shape.requests for shape in shapes for name in NEURON_DEVICES):
+        # Types differ in what such a pod takes of them.
         return False
     filler.held(numbers)
     families = {(each.target.family.name, id(each.target.families)): each for each in offered_types}
@@ -453,8 +457,8 @@ class _Mixing:
             number = int(self._numbers[position])
             counts[number] = counts.get(number, 0) + many
         held = tuple(sorted(counts.items()))
-        shapes, uncounted = self._filler.shapes, offered.target.uncounted
-        asked = Resources.total((shapes[number].counted(uncounted), count) for number, count in held)
+        shapes, counting = self._filler.shapes, offered.target.counting
+        asked = Resources.total((shapes[number].counted(counting), count) for number, count in held)
         devices = self._filler.holding.cards.devices(self._filler.holding.start(int(self._rows[chosen.row])))
         room = Room(offered.room.free - asked, devices, offered.room.ports, requirements)
         slices = {number: ((),) * count for number, count in held}

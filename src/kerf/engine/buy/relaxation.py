@@ -130,7 +130,8 @@ def _alike(offered: OfferedType) -> tuple[object, ...]:
     target, devices = offered.target, offered.room.devices
     cards = {replace(device, id="", index=0, numa=0) for device in devices}
     # Of cards that are not alike only sums over the node are kept.
-    return target.family.name, id(target.families), target.quotas, tuple(cards) if len(cards) < 2 else devices
+    counted = target.family.name, id(target.families), target.neuron_cores
+    return *counted, target.quotas, tuple(cards) if len(cards) < 2 else devices
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ class _Draft:
         firsts: list[int] = held[(alone[np.ix_(held, numbers)] > 0).argmax(axis=0)].tolist()
         for number, at in zip(self._numbers, firsts, strict=True):
             offered, shape = types[at], filler.shapes[number]
-            for name, amount in shape.counted(offered.target.uncounted).items():
+            for name, amount in shape.counted(offered.target.counting).items():
                 if amount > 0:
                     self._ask(number, name, amount)
             recipe = filler.recipe(number, offered)

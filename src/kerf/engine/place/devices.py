@@ -122,7 +122,7 @@ def speaks_for_equal_cards(target: Target, shape: Shape, misfit: Misfit) -> bool
     if misfit.stage != Stage.DEVICES or distinguishes_cards(shape, target.family):
         return False
     # Where resources that only cards would show are lacking too, that is said first, and is nearer than another family.
-    return misfit.shortfall <= _NO_QUANTITY or not _is_by_cards(target, shape, shape.counted(target.uncounted))
+    return misfit.shortfall <= _NO_QUANTITY or not _is_by_cards(target, shape, shape.counted(target.counting))
 
 
 def with_daemons(target: Target, devices: tuple[DeviceState, ...], daemons: Iterable[Pod]) -> tuple[DeviceState, ...]:
@@ -133,9 +133,10 @@ def with_daemons(target: Target, devices: tuple[DeviceState, ...], daemons: Iter
     """
     for pod in daemons:
         demand = registry.demand_of(pod, target.family)
+        if isinstance(demand, Refused) or demand.is_empty or not devices:
+            continue
         rightful = rightful_family(Shape((pod,)), target.families)
-        is_foreign = rightful is not None and rightful.name != target.family.name
-        if isinstance(demand, Refused) or demand.is_empty or is_foreign or not devices:
+        if rightful is not None and rightful.name != target.family.name:
             continue
         result = target.family.fit(devices, demand, pod, target.node, ())
         if isinstance(result, NoFit):

@@ -183,7 +183,7 @@ def check_resources(target: Target, room: Room, shape: Shape) -> Misfit | None:
     port = port_in_conflict(shape.spec.host_ports, room.ports)
     if port is not None:
         return Misfit(target.name, Stage.RESOURCES, HostPortTaken(port.port, Name(port.protocol)), shortfall=1)
-    lacking = shape.counted(target.uncounted).shortfall(room.free)
+    lacking = shape.counted(target.counting).shortfall(room.free)
     if not lacking:
         return None
     return never_shown(target, shape, lacking) or _insufficient(target, room, shape, lacking)
@@ -209,8 +209,9 @@ def check_volumes(target: Target, room: Room, shape: Shape) -> Misfit | None:
 
 def _insufficient(target: Target, room: Room, shape: Shape, lacking: Mapping[str, int]) -> Misfit:
     """The resource that lacks most of what is asked names the misfit; ties by name."""
+    counted = shape.counted(target.counting)
     shortages = tuple(
-        ResourceShortage(Name(name), shape.requests[name], max(0, room.free.get(name, 0)), lacking[name])
+        ResourceShortage(Name(name), counted[name], max(0, room.free.get(name, 0)), lacking[name])
         for name in sorted(lacking)
     )
     shares = [each.lacking * 1000 // max(1, each.needed) for each in shortages]
@@ -247,7 +248,7 @@ def take(target: Target, room: Room, shape: Shape) -> Placed | Misfit:
     taken = place_on_devices(target, room.devices, shape)
     if isinstance(taken, Misfit):
         return taken
-    free = room.free - shape.counted(target.uncounted)
+    free = room.free - shape.counted(target.counting)
     left = replace(room, free=free, devices=taken.devices, ports=(*room.ports, *shape.spec.host_ports))
     if shape.spec.mounts.is_attaching and target.volume_limits:
         left = replace(left, attached=room.attached.plus(shape.spec.mounts))

@@ -119,7 +119,7 @@ def _admission(target: Target, room: Room) -> Hashable:
 
 def _resources(target: Target, room: Room) -> Hashable:
     # Which resources count at all depends on whose the cards are.
-    family = target.family.name
+    family = target.family.name, target.neuron_cores
     if not target.volume_limits:
         return (family, room.free, room.ports)
     return (family, room.free, room.ports, room.attached, frozenset(target.volume_limits.items()))

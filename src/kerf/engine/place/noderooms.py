@@ -25,7 +25,7 @@ from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot, DaemonSet
 from kerf.sharing.family import Family
 from kerf.sharing.registry import families_of, family_named, owner_of
-from kerf.sharing.shown import will_show
+from kerf.sharing.shown import cores_of_a_device, will_show
 
 _Basis = tuple[tuple[Family, ...], Market | None, tuple[DaemonSet, ...]]
 """What a room follows from beside its node: the families, and of a node that starts the market and the DaemonSets."""
@@ -151,6 +151,7 @@ def room_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, famili
         requirements = requirements.intersect(COMING_LABELS)
     devices = cards_of(node, family, market)
     nothing = None if devices else NoneRegistered(Name(node.name))
+    shown = _shown(node, market, family, families, devices)
     target = Target(
         TargetName(TargetKind.NODE, Name(node.name)),
         requirements,
@@ -162,19 +163,19 @@ def room_of(node: ClusterNode, snapshot: ClusterSnapshot, market: Market, famili
         is_open=held is None,
         quotas=snapshot.quotas,
         no_devices=nothing,
+        neuron_cores=cores_of_a_device(shown),
     )
-    left, uncounted = dict(_shown(node, market, target, devices)), target.uncounted
+    left, counting = dict(shown), target.counting
     ports: list[HostPort] = []
     for pod in node.pods:
         if not pod.is_ended:
-            for name, amount in pod.spec.requests.items():
-                if name not in uncounted:
-                    left[name] = left.get(name, 0) - amount
+            for name, amount in counting.of(pod.spec.requests).items():
+                left[name] = left.get(name, 0) - amount
             ports.extend(pod.spec.host_ports)
     free = Resources(left)
     if not node.is_initialized:
         missing = [each.pod for each in _missing_daemons(node, target, snapshot.daemon_sets_as_running)]
-        free = free - Resources.total((pod.spec.requests.without(uncounted), 1) for pod in missing)
+        free = free - Resources.total((counting.of(pod.spec.requests), 1) for pod in missing)
         devices = with_daemons(target, devices, missing)
     return NodeRoom(node, target, Room(free, devices, tuple(ports)))
 
@@ -301,14 +302,16 @@ def _lasting_taints(node: ClusterNode) -> tuple[Taint, ...]:
     return tuple(taint for taint in taints if not is_ephemeral(taint) and taint not in startup)
 
 
-def _shown(node: ClusterNode, market: Market, target: Target, devices: Sequence[DeviceState]) -> Resources:
+def _shown(
+    node: ClusterNode, market: Market, family: Family, families: Sequence[Family], devices: Sequence[DeviceState]
+) -> Resources:
     """What kubelet shows; where a starting node still shows nothing, what its claim promises."""
     shown = node.node.allocatable if node.node is not None else Resources()
     claim = node.claim
     if node.is_initialized or claim is None:
-        return shown.replaced(target.family.kubelet_capacity(devices)) if any(d.partitions for d in devices) else shown
+        return shown.replaced(family.kubelet_capacity(devices)) if any(d.partitions for d in devices) else shown
     launched = promises.resources(claim, market.find(promises.planned_type(claim), claim.node_class))
-    expected = will_show(Resources(launched), target.family, target.families, devices)
+    expected = will_show(Resources(launched), family, families, devices)
     names = sorted({*shown, *expected})
     return Resources({name: shown.get(name) or expected.get(name, 0) for name in names})
 

@@ -18,6 +18,7 @@ from kerf.model.placeholders import VIRTUAL, Keeper
 from kerf.model.pods import Container, Pod, PodSpec, marked
 from kerf.model.quantities import CPU, MEMORY, Resources
 from kerf.model.snapshot import ClusterSnapshot
+from kerf.sharing.shown import Counting
 
 # Written by schedulers, controllers and kubectl on single pods; they say nothing of what a pod needs.
 _OWN_OF_A_POD = (
@@ -139,14 +140,14 @@ class Shape(Large):
         kept = {pod.namespace: pod.kept_for for pod in self.pods if VIRTUAL in pod.namespace}
         return tuple(sorted(each.name for each in kept.values() if each is not None))
 
-    def counted(self, uncounted: frozenset[str]) -> Resources:
-        """What a sum over the node decides for one of them: its requests without some; computed once."""
-        if uncounted not in self._counted:
-            self._counted[uncounted] = self.requests.without(uncounted)
-        return self._counted[uncounted]
+    def counted(self, counting: Counting) -> Resources:
+        """What a sum over the node decides for one of them, as the node counts it; computed once."""
+        if counting not in self._counted:
+            self._counted[counting] = counting.of(self.requests)
+        return self._counted[counting]
 
     @cached_property
-    def _counted(self) -> dict[frozenset[str], Resources]:
+    def _counted(self) -> dict[Counting, Resources]:
         """The answers of `counted`: every node and type asks, and there are as many as families of sharing."""
         return {}
 

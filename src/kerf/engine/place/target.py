@@ -17,7 +17,7 @@ from kerf.model.quantities import CPU, MEMORY, PODS, Resources
 from kerf.model.snapshot import ResourceQuota
 from kerf.model.volumes import NOTHING_ATTACHED, Attached
 from kerf.sharing.family import Family
-from kerf.sharing.shown import decided_by_cards
+from kerf.sharing.shown import Counting, decided_by_cards
 
 MOST = 2**62
 """More than any amount of cpu or memory counts as so much: arrays hold 64 bits."""
@@ -31,6 +31,7 @@ class Target:
     be), so a pod may narrow them. `families` are all that the cluster knows, `family` the one that owns its cards.
     `no_devices` is why it has none, None where it has some or no caller asked.
     `volume_limits` are how many volumes each CSI driver attaches to it, where that is known.
+    `neuron_cores` are those of each Neuron device that it has.
     `sold` are the (zone, capacity type, zone id) in which it can be had now; empty where that is not the question.
     """
 
@@ -46,16 +47,22 @@ class Target:
     no_devices: Cause | None = None
     sold: tuple[tuple[str, str, str], ...] = ()
     volume_limits: Mapping[str, int] = field(default_factory=dict)
+    neuron_cores: int = 0
 
     @cached_property
     def labels(self) -> dict[str, str]:
         """The labels whose value is fixed."""
         return self.requirements.labels()
 
-    @cached_property
+    @property
     def uncounted(self) -> frozenset[str]:
         """Resources that no sum over the node decides: its cards do, or turn the pod away."""
-        return decided_by_cards(self.family, self.families)
+        return self.counting.by_cards
+
+    @cached_property
+    def counting(self) -> Counting:
+        """How sums over the node count what pods ask."""
+        return Counting(decided_by_cards(self.family, self.families), self.neuron_cores)
 
 
 def measured(amounts: Mapping[str, int]) -> tuple[int, int]:

@@ -99,7 +99,7 @@ def without(target: Target, room: Room, pods: Sequence[Pod]) -> Room:
     """The room as it is once the pods have gone."""
     free, ports = room.free, list(room.ports)
     for pod in pods:
-        free = free + pod.spec.requests.without(target.uncounted)
+        free = free + target.counting.of(pod.spec.requests)
         for port in pod.spec.host_ports:
             if port in ports:
                 ports.remove(port)

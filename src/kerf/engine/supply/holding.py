@@ -23,6 +23,7 @@ from kerf.model.gpu import DeviceState, Slice
 from kerf.model.plan import Misfit
 from kerf.model.pods import PodDemand, port_in_conflict
 from kerf.model.quantities import Resources
+from kerf.sharing.shown import NEURON_CORES, NEURON_DEVICES
 
 Amounts = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -332,6 +333,12 @@ class Holding:
             for name, amount in requests.items():
                 if amount > 0:
                     np.minimum(counts, self.amounts(name) // min(amount, _MOST), out=counts)
+            devices = sum(requests.get(name, 0) for name in NEURON_DEVICES)
+            if devices > 0:
+                # Types differ in the cores of a device, and so in what the pods take of them.
+                each = np.array([offered.target.neuron_cores for offered in self.types], dtype=np.int64)
+                cores = each * min(devices, _MOST // 1024) + min(requests.get(NEURON_CORES, 0), _MOST // 2)
+                np.minimum(counts, self.amounts(NEURON_CORES) // np.maximum(cores, 1), out=counts, where=each > 0)
             known = self._quotients[requests] = counts
         return known
 

@@ -57,7 +57,7 @@ from kerf.sharing.family import Family
 from kerf.sharing.installed import kept_off
 from kerf.sharing.nvidia.choice import CONFIGURATION_LABELS, as_chosen, label_choices
 from kerf.sharing.registry import double_booked, families_of, owner_of
-from kerf.sharing.shown import counted_as_shown, will_show
+from kerf.sharing.shown import cores_of_a_device, counted_as_shown, will_show
 
 _KEPT = 16
 """Answers of `supply` that one market keeps."""
@@ -114,7 +114,7 @@ class OfferedType:
     @cached_property
     def layout(self) -> tuple[object, ...]:
         """What decides how devices take pods; those with equal ones take the same pods."""
-        return (self.target.family.name, self.room.devices)
+        return (self.target.family.name, self.target.neuron_cores, self.room.devices)
 
     def labels_for(self, requirements: Requirements) -> dict[str, str]:
         """The labels that a node gets because its claim asks for them, and what Kerf has chosen for it.
@@ -465,6 +465,7 @@ def _offer(variant: _Variant, kind: InstanceType, supply: Supply, *, has_own_cap
         quotas=terms.quotas,
         no_devices=obstacle,
         sold=tuple((o.zone, o.capacity_type, o.zone_id) for o in sold.available),
+        neuron_cores=cores_of_a_device(kind.allocatable),
     )
     daemon_sets = tuple(each for each in terms.daemon_sets if admits(target, Shape((each.pod,))))
     shown = will_show(kind.allocatable, family, families, devices)
@@ -606,6 +607,6 @@ def _empty_room(
     """An empty node with that much allocatable and these cards, less what the DaemonSets of such nodes take there."""
     ports: list[HostPort] = []
     for daemon in daemon_sets:
-        free = free - daemon.pod.spec.requests.without(target.uncounted)
+        free = free - target.counting.of(daemon.pod.spec.requests)
         ports.extend(daemon.pod.spec.host_ports)
     return Room(free, with_daemons(target, devices, (daemon.pod for daemon in daemon_sets)), tuple(ports))
