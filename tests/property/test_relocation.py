@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kerf.engine.disruption.candidates import Candidate, candidates
 from kerf.engine.disruption.relocation import Relocation, may_receive
+from kerf.engine.disruption.settled import Settled
 from kerf.engine.headroom.waiting import waiting_pods
 from kerf.engine.leaving import unbound
 from kerf.engine.place.shapes import Readings, group
@@ -106,8 +107,13 @@ def clusters(draw: Draw) -> Objects:
 
 
 def naive(snapshot: ClusterSnapshot, candidate: Candidate) -> tuple[NodePlacement, ...] | None:
-    """A fresh trial; all pods that wait, with the candidate closed; then its own."""
-    staying = replace(snapshot, nodes=tuple(node for node in snapshot.nodes if may_receive(node, snapshot)))
+    """A fresh trial beside the pods that have a place by the present plan; all others that wait, with the candidate
+    closed; then its own."""
+    settled = Settled(World(snapshot, MARKET)).with_places(
+        snapshot, lambda name: (node := snapshot.node(name)) is not None and may_receive(node, snapshot)
+    )
+    open_to_all = {node.name for node in snapshot.nodes if may_receive(node, snapshot)}
+    staying = replace(settled, nodes=tuple(node for node in settled.nodes if node.name in open_to_all))
     trial, closed = Trial(staying, MARKET), candidate.node.name
     for shape in group(waiting_pods(staying, supply(snapshot, MARKET), trial).pods, Readings.of(snapshot)):
         trial.place(shape, closed)

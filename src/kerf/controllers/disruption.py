@@ -7,7 +7,7 @@ node. Then it must come out the same again; one that buys nodes is put to the ru
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from kerf.config import IGNORE_BUDGETS, Settings
 from kerf.controllers.actuator import Acts
@@ -19,6 +19,7 @@ from kerf.controllers.portions import Portions
 from kerf.controllers.provisioning import is_provisionable
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.decide import decide
+from kerf.engine.decision import Decision
 from kerf.engine.disruption.asked import Asked, Repacks
 from kerf.engine.disruption.budgets import Census, holding
 from kerf.engine.disruption.candidates import Candidate, candidates, moving
@@ -268,16 +269,20 @@ class DisruptionController:
         waiting = tuple(pod for pod in self._state.pending() if is_provisionable(pod))
         coming = World(self._state.snapshot(snapshot.taken_at_s, self._portions.of(waiting).pods), market)
 
+        @cache
+        def plan() -> Decision:
+            """The next plan, also for pods for which windows, runs and requests keep room."""
+            return decide(coming, replace(options_of(self._settings), with_bound=False, with_cost=False))
+
         def placements() -> tuple[NodePlacement, ...]:
-            """Where the next plan puts pods, those included for which windows, runs and requests keep room."""
-            return decide(coming, replace(options_of(self._settings), with_cost=False)).placements
+            return plan().placements
 
         repacks = self._repacks.are_due(snapshot, market, found)
         self._tell(drift_waiting(world, found))
         for pool in static_waiting(world, found):
             text = f"nodes have drifted and wait: {in_its_place_text(pool, 'their')}"
             self._ports.recorder.record(events.disruption_blocked("NodePool", str(pool.pool), text))
-        work = partial(first_command, world, found, placements, repacks=repacks, asked=self._asked)
+        work = partial(first_command, world, found, placements, repacks=repacks, asked=self._asked, plan=plan)
         command, held = await self._ports.deciding.run(work)
         if command is None and repacks:
             self._repacks.found_none(snapshot, market, found)

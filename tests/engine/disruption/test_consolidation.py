@@ -105,11 +105,11 @@ def test_a_starting_node_is_no_destination() -> None:
 
 
 def test_pods_that_wait_take_their_place_first() -> None:
-    """Room that a pending pod needs is not given to a moved one."""
-    nodes, running = [ours("a"), ours("b")], on("a", "x", cpu=2)
+    """Room that a pending pod needs is not given to a moved one; `a`, where it goes, is nominated and stays."""
+    nodes, pods = [ours("a"), ours("b")], [on("a", "x", cpu=2), on("b", "y", cpu=2)]
 
-    assert ["a"] == order(a_cluster([free_pool()], nodes, [running, on("b", "y", cpu=2)]))[:1]
-    assert [] == order(a_cluster([free_pool()], nodes, [running, on("b", "y", cpu=2), a_pod("new", cpu=2)]))
+    assert ["a"] == order(a_cluster([free_pool()], nodes, pods))[:1]
+    assert ["a"] == order(a_cluster([free_pool()], nodes, [*pods, a_pod("new", cpu=2)]))
 
 
 def test_the_most_expensive_goes_first() -> None:

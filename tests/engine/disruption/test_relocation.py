@@ -8,15 +8,16 @@ from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.constraints import HOSTNAME, ZONE, Requirements
 from kerf.model.defaultspread import default_spread_of
-from kerf.model.nodeclaim import CONSOLIDATABLE, NodeClaim
+from kerf.model.nodeclaim import CONSOLIDATABLE, LAUNCHED, NodeClaim
 from kerf.model.nodes import Node
 from kerf.model.pods import Owner, Pod
 from kerf.model.policies import IGNORE, RESPECT
+from kerf.model.promises import Promises, written
 from kerf.model.snapshot import Upserted
 from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from kerf.sharing.hami.records import ALLOCATED, NODE
 from kerf.state import ClusterState
-from kerf.testing.builders import NOON_S, a_pod
+from kerf.testing.builders import NOON_S, a_claim, a_pod, cards
 from tests.engine.disruption.clusters import MARKET, REACHED, a_cluster, free_pool, may_go, on, ours
 from tests.engine.worlds import a_hami_node
 
@@ -37,10 +38,12 @@ def moves(
     *,
     ignores: bool = False,
     spread: str = "none",
+    coming: NodeClaim | None = None,
 ) -> list[tuple[str, str]] | None:
-    """Pod and destination for each pod of the node; `ignores` is of preferences, `spread` what the scheduler gives."""
+    """Pod and destination for each pod of the node; `ignores` is of preferences, `spread` what the scheduler gives,
+    `coming` a claim that starts."""
     state = ClusterState(assume_node_classes=True)
-    for value in (free_pool(), *(each for pair in nodes for each in pair), *pods):
+    for value in (free_pool(), *(each for pair in nodes for each in pair), *pods, *([coming] if coming else ())):
         state.apply(Upserted(value))
     snapshot = state.snapshot(NOON_S)
     candidate = next(each for each in may_go(snapshot) if each.node.name == name)
@@ -63,21 +66,40 @@ def test_pods_move_by_the_constraints_that_their_scheduler_gives_them() -> None:
     assert [("default/x", "c")] == moves([*nodes, ours("c")], pods, "a", spread=alone)
 
 
-def test_pods_that_landed_on_the_node_take_room_elsewhere() -> None:
-    """`new` has its place on `a`; where `a` goes it takes the room on `b` that its pod would need."""
+def starting(*pods: str, instance_type: str = "m5.2xlarge", has_card: bool = False) -> NodeClaim:
+    """A claim without a node, which was bought for these pods."""
+    promised = {f"default/{pod}": (0,) if has_card else () for pod in pods}
+    planned = Promises(promised, devices=cards(1) if has_card else ())
+    claim = a_claim(
+        "starting", pool="pool", instance_type=instance_type, reached=(LAUNCHED,), labels={"group": "a", "gpu": "on"}
+    )
+    return replace(claim, annotations=written(planned))
+
+
+def test_a_pod_that_waits_keeps_its_place() -> None:
+    """`new` goes to `b`, and takes the room there that the pod of `a` would need."""
     nodes, pods = [ours("a"), ours("b")], [on("a", "x", cpu=2), on("b", "y", cpu=2)]
+    new = a_pod("new", cpu=1, selector={HOSTNAME: "b"})
 
     assert [("default/x", "b")] == moves(nodes, pods, "a")
-    assert moves(nodes, [*pods, a_pod("new", cpu=1)], "a") is None
+    assert moves(nodes, [*pods, new], "a") is None
+
+
+def test_pods_that_may_come_to_the_node_take_room_elsewhere() -> None:
+    """`new` waits for a node that starts and would fit on `a`; where `a` goes it may take the room on `b`."""
+    nodes, pods = [ours("a"), ours("b")], [on("a", "x", cpu=2), on("b", "y", cpu=2)]
+
+    assert moves(nodes, [*pods, a_pod("new", cpu=1)], "a", coming=starting("new")) is None
 
 
 def test_pods_that_are_pushed_on_push_others_on() -> None:
-    """`big` leaves `a` and fills `b`, so `small` goes to `c`, where the pod of `a` then lacks room."""
-    nodes = [ours("a"), ours("b"), ours("c")]
+    """`big` leaves `a` and fills `b`, so `small` goes to `c`, where the pod of `a` then lacks room. Both wait for a
+    node that starts."""
+    nodes, coming = [ours("a"), ours("b"), ours("c")], starting("big", "small")
     pods = [on("a", "own", cpu=1), on("b", "y", cpu=1), on("c", "z", cpu="2500m"), a_pod("big", cpu=3, priority=1)]
 
-    assert [("default/own", "c")] == moves(nodes, pods, "a")
-    assert moves(nodes, [*pods, a_pod("small", cpu=1)], "a") is None
+    assert [("default/own", "c")] == moves(nodes, pods, "a", coming=coming)
+    assert moves(nodes, [*pods, a_pod("small", cpu=1)], "a", coming=coming) is None
 
 
 def test_pods_move_beside_others_though_one_has_just_come_there() -> None:
@@ -161,7 +183,8 @@ def test_a_preference_that_does_not_hold_stops_no_move() -> None:
 
 
 def test_room_that_a_pod_leaves_is_found() -> None:
-    """HAMi fills the fullest card first. With `c` closed `one` makes `d` fuller than `x`, so `two` leaves `x`."""
+    """HAMi fills the fullest card first. With `c` closed `one` makes `d` fuller than `x`, so `two` leaves `x`. Both
+    wait for a node that starts."""
     nodes = [hami("c", "6500m", "a"), hami("d", "3", "a"), hami("x", "5", "b")]
     record = {NODE: "x", ALLOCATED: "gpu-0,NVIDIA,2000,0:;"}
     pods = [
@@ -171,8 +194,9 @@ def test_room_that_a_pod_leaves_is_found() -> None:
         a_pod("two", cpu=1, gpumem=2000, created_s=1, uid="two", **HAMI),
     ]
 
-    assert [("default/own", "x")] == moves(nodes, pods, "c")
-    assert moves([nodes[0], nodes[2]], pods, "c") is None
+    coming = starting("one", "two", instance_type="g5.xlarge", has_card=True)
+    assert [("default/own", "x")] == moves(nodes, pods, "c", coming=coming)
+    assert moves([nodes[0], nodes[2]], pods, "c", coming=coming) is None
 
 
 def test_a_relocation_leaves_no_trace() -> None:

@@ -16,7 +16,7 @@ from kerf.engine.explain.disruption import alternative_text, explained
 from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.causes import Name
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement, Requirements
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN
 from kerf.model.market import Market, MovePause
 from kerf.model.nodeclaim import PLANNED_PRICE, REPLACES
@@ -356,10 +356,10 @@ def test_the_nearest_alternative_says_what_it_lacks() -> None:
 
 
 def test_the_nearest_alternative_names_nodes_that_have_room() -> None:
-    """A pod of a node that goes comes first to an empty node; without it, the pod of the full one would fit there."""
-    nodes = [node("full", "m5.2xlarge", 8), node("empty", "m5.2xlarge", 8), node("kept", "m5.2xlarge", 8)]
-    pods = [serving("full", "p", 7), serving("kept", "q", 4), serving("gone", "z", 2)]
-    held = a_cluster([free_pool()], [*nodes, node("gone", "m5.2xlarge", 8, deleted_s=NOON_S)], pods)
+    """A pod has what it prefers, and would not have it on the empty node, where else there is room for it."""
+    nodes = [node(name, "m5.2xlarge", 8, labels={ZONE: zone}) for name, zone in (("full", "1"), ("empty", "2"))]
+    pods = [serving("full", "p", 7, preferred=((1, Requirements.of_labels({ZONE: "1"})),))]
+    held = a_cluster([free_pool()], nodes, pods)
     found = nearest(World(held, LARGE), next(each for each in may_go(held) if each.node.name == "full"))
 
     assert Alternative(1, (), 0, 384_000, Lacks.ROOM, (Name("empty"),)) == found

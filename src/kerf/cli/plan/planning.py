@@ -45,7 +45,7 @@ from kerf.engine.explain.choices import with_runners_up
 from kerf.engine.explain.disruption import explained as command_explained
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.plan import explain as explained
-from kerf.engine.options import DEFAULT, Options
+from kerf.engine.options import Options
 from kerf.engine.place.shapes import group
 from kerf.engine.study.sizing.compare import compared
 from kerf.engine.study.steps import proven_micro, steps
@@ -98,7 +98,7 @@ def show(flags: dict[str, Any]) -> int:
         decision = bounded(decision)
         watch.lap("bound_s")
         meter.guess(1.0, _about_s(read) / 2)
-        made = with_deletions(explained(decision, Tries.for_all()), read, whole, options)
+        made = with_deletions(explained(decision, Tries.for_all()), decision, read, whole)
         beside = (*deadline_notes(read), *_ending_notes(read), *_price_notes(read), *assumed(read))
         unread = unread_budgets(whole.snapshot, [each.node for each in made.deletions])
         made = replace(made, notes=(*made.notes, *beside, *unread))
@@ -220,16 +220,16 @@ def decided(read: ReadInput, options: Options, asked: Container[str] = ()) -> tu
     Hints are tried first for pods that are `asked` about, by key.
     """
     decision = decide(World(read.snapshot, read.market), options)
-    return decision, with_deletions(explained(decision, asked=asked), read, options=options)
+    return decision, with_deletions(explained(decision, asked=asked), decision, read)
 
 
-def with_deletions(made: Plan, read: ReadInput, whole: ReadInput | None = None, options: Options = DEFAULT) -> Plan:
-    """The plan with what the controller would take away beside it.
+def with_deletions(made: Plan, decision: Decision, read: ReadInput, whole: ReadInput | None = None) -> Plan:
+    """The plan of a decision with what the controller would take away beside it.
 
     `whole` is the input with all pods that wait, where the plan was made for some of them: the others have a right to
     room, too.
     """
-    everything = whole or read
+    everything, options = whole or read, decision.options
     snapshot, world = everything.snapshot, World(everything.snapshot, everything.market, options)
 
     def placements() -> tuple[NodePlacement, ...]:
@@ -238,7 +238,7 @@ def with_deletions(made: Plan, read: ReadInput, whole: ReadInput | None = None, 
         others = decide(world, replace(options, with_bound=False))
         return (*made.placements, *others.placements)
 
-    command, _ = first_command(world, candidates(snapshot)[0], placements)
+    command, _ = first_command(world, candidates(snapshot)[0], placements, plan=lambda: decision)
     if command is None:
         return made
     first = command_explained(command)

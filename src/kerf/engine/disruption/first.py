@@ -5,12 +5,14 @@ The controller acts on this command, and the command line shows the same one.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from kerf.engine.decision import Decision
 from kerf.engine.disruption import consolidation, drift, emptiness, pricecaps, repacking, repair, staticdrift
 from kerf.engine.disruption.asked import Asked
 from kerf.engine.disruption.buffers import held_candidates, keeps_buffers, with_buffers, without_held
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import Blocked, Nominated
 from kerf.engine.disruption.command import Command
+from kerf.engine.disruption.settled import Settled
 from kerf.engine.disruption.successors import Successors, replaced
 from kerf.engine.headroom.buffers import is_of_buffer
 from kerf.engine.world import World
@@ -41,6 +43,7 @@ def first_command(
     *,
     repacks: bool = True,
     asked: Asked | None = None,
+    plan: Callable[[], Decision] | None = None,
 ) -> tuple[Command | None, tuple[Blocked, ...]]:
     """The first command of the first method that has one, or None; and nodes that stay only for a pod that waits.
 
@@ -49,13 +52,16 @@ def first_command(
     after a while, and until then the node looks empty. Room that is kept for pods to be holds its node, too, and is no
     news; but that of a CapacityBuffer only keeps a node from going as empty, and is found elsewhere where it goes.
     Without `repacks` the method that costs most is not asked; `asked` is what the last looks have found of nodes that
-    go alone.
+    go alone. `plan` is the present plan itself, where the caller has it: what is decided is feasible beside it.
     """
+    settled = Settled(world, plan)
+    settled.given_to(world)
     successors = Successors(world.snapshot)
     may_go = [each for each in candidates if not replaced(each, world.snapshot) and not successors.awaited_by(each)]
     methods = METHODS if repacks else tuple(each for each in METHODS if each is not repacking.propose)
     present = placements() if may_go and keeps_buffers(world) else None
     held_world = world if present is None else with_buffers(world, present)
+    settled.given_to(held_world)
     command = _first(methods, world, held_world, may_go, asked)
     if command is None:
         return None, ()

@@ -8,6 +8,7 @@ from kerf.engine.defaulting import SpreadDefaults, with_default_spread
 from kerf.engine.disruption.budgets import Census
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.courses import Course, Rooms
+from kerf.engine.disruption.settled import Settled
 from kerf.engine.gangs import gangs
 from kerf.engine.headroom.waiting import waiting_pods
 from kerf.engine.lastword import heeded, unmovable
@@ -38,16 +39,21 @@ Receives = Callable[[ClusterNode, ClusterSnapshot], bool]
 class Relocation:
     """One trial of all nodes that may receive pods, for every candidate of a snapshot.
 
-    The pods that wait are placed once. A candidate on which some of them landed asks only where those would go instead.
-    Cost: the nodes once for each kind of pod; then, for each candidate, its pods and those that landed on it.
+    The pods that wait are where the present plan puts them on nodes that may receive pods (`Settled`). The others are
+    placed once, and a candidate on which some of them landed asks only where those would go instead: a scheduler binds
+    a pod that waits for a node which starts to any other where it fits. Cost: the present plan; the nodes once for each
+    kind of pod; then, for each candidate, its pods and those that landed on it.
     """
 
     def __init__(self, world: World) -> None:
         unmovable_now = unmovable(world.snapshot)
+        settled = Settled.of(world)
         world = world.with_leaving()
         defaults = SpreadDefaults(world.snapshot, world.options.default_spread)
         snapshot, counted = _with_promised(with_default_spread(world.snapshot, world.options.default_spread))
-        receiving = tuple(node for node in snapshot.nodes if may_receive(node, snapshot))
+        open_to_all = {node.name for node in snapshot.nodes if may_receive(node, snapshot)} - settled.changing
+        snapshot = settled.with_places(snapshot, open_to_all.__contains__)
+        receiving = tuple(node for node in snapshot.nodes if node.name in open_to_all)
         staying = snapshot if len(receiving) == len(snapshot.nodes) else replace(snapshot, nodes=receiving)
         # Pods on the others count for spread and affinity.
         leaving = frozenset(map(_NAME, snapshot.nodes)).difference(map(_NAME, receiving), counted)

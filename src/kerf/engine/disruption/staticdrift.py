@@ -12,6 +12,7 @@ from kerf.engine.disruption.budgets import Allowance
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import Drifts, NoneInItsPlace, OfStaticPool, TakesPods
 from kerf.engine.disruption.command import Command, replacing
+from kerf.engine.disruption.settled import Settled
 from kerf.engine.disruption.wholegroups import WholeGroups
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
@@ -27,7 +28,7 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     drifted = sorted((each for each in candidates if may_go(each, allowance)), key=_order)
     if not drifted:
         return
-    floors, groups = Floors(world, Ledger.of(world)), WholeGroups.of(world.snapshot)
+    floors, groups = Floors(world, Settled.of(world).ledger), WholeGroups.of(world.snapshot)
     deletions: list[Deletion] = []
     launches: list[Launch] = []
     done, known = set[str](), {each.node.name: each for each in drifted}

@@ -6,7 +6,7 @@ still count against the limits of their pools, and their pods wait. So what is f
 
 import math
 from collections import Counter, deque
-from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,6 +16,7 @@ from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import TakesPods
 from kerf.engine.disruption.disturbance import start_s
 from kerf.engine.disruption.relocation import Receives, closed, may_receive
+from kerf.engine.disruption.settled import Settled
 from kerf.engine.leaving import is_planned, with_leaving, without_windows
 from kerf.engine.place.shapes import Kinds, Readings
 from kerf.engine.supply.pricing import present_price
@@ -27,7 +28,6 @@ from kerf.model.market import BackOff, TriedAlone
 from kerf.model.nodeclaim import REPLACED_BY
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import REPLAY, Deletion, Launch, NodePlacement, PlacedPod
-from kerf.model.pods import Pod
 from kerf.model.promises import read
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
@@ -132,7 +132,7 @@ class Substitutes:
         if self.lacking:
             return None
         world = self._without(marked)
-        # Not those that wait and have a place there now: they find another.
+        # Not those that wait and have their place there: a node that gets one stays (`first`).
         keys = {pod.key for pod in world.snapshot.pending if world.snapshot.leaving.get(pod.key) in marked} & own
         if must_save and any(pod.key not in keys or not is_planned(pod) for each in victims for pod in each.pods):
             # Some pods are judged when they come: they are not moved to save money.
@@ -140,6 +140,8 @@ class Substitutes:
         made = self._decided(world, keys)
         placed = {each.pod.pod: each for each in made.placements if each.pod.pod in keys}
         if made.relabels or made.evictions or any(each.node in self._refused for each in placed.values()):
+            return None
+        if self._displaces(made, keys | (world.snapshot.leaving.keys() - self._base.leaving.keys())):
             return None
         launches = [launch for launch in made.launches if any(each.pod in keys for each in launch.pods)]
         bought = {each.pod for launch in launches for each in launch.pods if each.pod in keys}
@@ -226,7 +228,10 @@ class Substitutes:
     @cached_property
     def _refused(self) -> frozenset[str]:
         """The nodes that take no pods of those that go, by name."""
-        return frozenset(node.name for node in self._base.nodes if not self._receives(node, self._base))
+        coming = {node.name for node in self._settled.coming}
+        return self._settled.changing | frozenset(
+            node.name for node in self._base.nodes if node.name in coming or not self._receives(node, self._base)
+        )
 
     @cached_property
     def _staying(self) -> tuple[ClusterNode, ...]:
@@ -234,33 +239,51 @@ class Substitutes:
         return tuple(closed(node) if node.name in self._refused else node for node in self._base.nodes)
 
     @cached_property
+    def _settled(self) -> Settled:
+        return Settled.of(self._world)
+
+    @cached_property
     def _base(self) -> ClusterSnapshot:
-        """The snapshot with those of the waiting pods that have a place on a node which takes others, too.
+        """The snapshot as the present plan leaves it: the waiting pods are where it puts them, and nodes start that it
+        buys. Pods of nodes that go already are among these; those that it refuses are not there at all."""
+        settled, snapshot = self._settled, with_leaving(without_windows(self._world.snapshot))
+        snapshot = settled.with_places(snapshot, lambda node: True)
+        done = settled.bought_for | settled.refused | settled.idle
+        waiting = tuple(pod for pod in snapshot.pending if pod.key not in done)
+        return replace(snapshot, nodes=_by_name((*snapshot.nodes, *settled.coming)), pending=waiting)
 
-        Pods of nodes that go already wait. The others are bought for, with or without what is decided here, or wait for
-        a node that starts: there they count, for those that spread or keep away from others go by them.
+    @cached_property
+    def _beside(self) -> tuple[int, frozenset[str]]:
+        """What else would be bought an hour, and who else would get no place, if no node went."""
+        made = decide(self._world.of(replace(self._base, nodes=self._staying)), self._options)
+        return _price(made.launches), _refused_by(made)
+
+    def _displaces(self, made: Decision, keys: Set[str]) -> bool:
+        """Whether something else than these pods would lose its place: it would be bought for, or get none.
+
+        That is room that is kept for pods to be, and pods of which the present plan knows nothing yet. Cost: one
+        decision, where anything else is bought for or refused at all.
         """
-        snapshot = with_leaving(without_windows(self._world.snapshot))
-        if not snapshot.pending:
-            return snapshot
-        made = decide(self._world.of(snapshot), self._options)
-        homes = {each.pod.pod: each.node for each in made.placements}
-        waiting, coming = list[Pod](), dict[str, list[Pod]]()
-        for pod in snapshot.pending:
-            home = homes.get(pod.key, "")
-            if self._takes(home, snapshot):
-                waiting.append(pod)
-            elif home:
-                coming.setdefault(home, []).append(replace(pod, node_name=home))
-        nodes = (
-            replace(node, pods=(*node.pods, *coming[node.name])) if node.name in coming else node
-            for node in snapshot.nodes
-        )
-        return replace(snapshot, nodes=tuple(nodes), pending=tuple(waiting))
+        others = [
+            launch for launch in made.launches if launch.pods and keys.isdisjoint(each.pod for each in launch.pods)
+        ]
+        out = _refused_by(made) - keys
+        if not others and not out:
+            return False
+        price_micro, without = self._beside
+        return _price(others) > price_micro or not out <= without
 
-    def _takes(self, node: str, snapshot: ClusterSnapshot) -> bool:
-        held = snapshot.node(node)
-        return held is not None and self._receives(held, snapshot)
+
+def _price(launches: Iterable[Launch]) -> int:
+    return sum(launch.price_micro for launch in launches if launch.pods)
+
+
+def _refused_by(made: Decision) -> frozenset[str]:
+    return frozenset(pod.key for refusal in made.refusals for pod in refusal.pods)
+
+
+def _by_name(nodes: Iterable[ClusterNode]) -> tuple[ClusterNode, ...]:
+    return tuple(sorted(nodes, key=lambda node: node.name))
 
 
 def _with_any_of(victims: Iterable[Candidate], pods: Container[str]) -> frozenset[str]:
