@@ -7,8 +7,18 @@ import pytest
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.causes import Blocked, DoNotDisrupt
 from kerf.model.causes import Name
-from kerf.model.nodeclaim import CONSOLIDATABLE, DO_NOT_DISRUPT, INITIALIZED, LAUNCHED, REGISTERED
+from kerf.model.nodeclaim import (
+    CONSOLIDATABLE,
+    DO_NOT_DISRUPT,
+    INITIALIZED,
+    LAUNCHED,
+    REGISTERED,
+    TRUE,
+    Condition,
+)
 from kerf.model.pods import Owner
+from kerf.model.promises import Promises, written
+from kerf.model.rejections import REJECTED
 from kerf.testing.builders import NOON_S, a_node, a_pod, a_snapshot
 from tests.engine.disruption.clusters import a_cluster, free_pool, may_go, on, ours
 from tests.engine.disruption.test_drift import drifted
@@ -71,3 +81,27 @@ def test_a_node_of_a_static_pool_is_no_candidate_to_save_money() -> None:
     (each,) = may_go(a_cluster([pool], [ours("a"), drifted("b")]))
 
     assert ("b", False) == (each.node.name, each.is_quiet)
+
+
+@pytest.mark.parametrize(
+    ("age_s", "waits", "is_quiet"),
+    [
+        pytest.param(60, {}, False, id="its scheduler has not come to it"),
+        pytest.param(1_199, {}, False, id="nor after minutes"),
+        pytest.param(1_200, {}, True, id="nor ever"),
+        pytest.param(60, {"annotations": {REJECTED: "{}"}}, True, id="its scheduler will not"),
+        pytest.param(60, {"node_name": "b", "phase": "Running"}, True, id="it runs elsewhere"),
+    ],
+)
+def test_a_node_of_a_burst_is_not_under_used_while_its_pods_are_to_come(
+    age_s: float, waits: dict[str, object], is_quiet: bool
+) -> None:
+    """One of the two pods for which it was bought is bound, and stays; the other waits for its scheduler."""
+    node, claim = ours("a")
+    claim = replace(claim, annotations=written(Promises({"default/first": (), "default/second": ()})))
+    claim = claim.without_condition(INITIALIZED)
+    claim = claim.with_condition(Condition(INITIALIZED, TRUE, INITIALIZED, since_s=NOON_S - age_s))
+    pods = [on("a", "first", cpu=1), a_pod("second", cpu=1, **waits)]
+    found = may_go(a_cluster([free_pool()], [(node, claim), ours("b")], pods))
+
+    assert [("a", is_quiet), ("b", True)] == [(each.node.name, each.is_quiet) for each in found]

@@ -1,5 +1,6 @@
 """Nodes that may be disrupted at all, and those that something forbids to; the rules are Karpenter's."""
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 
 from kerf.engine.disruption.budgets import Allowance
@@ -11,11 +12,17 @@ from kerf.model.nodeclaim import CONSOLIDATABLE, DRIFTED, INITIALIZED, TRUE, UNH
 from kerf.model.nodepool import WHEN_EMPTY, NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
+from kerf.model.promises import read
+from kerf.model.rejections import REJECTED
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
 _MOVING = "moving"
 _CANDIDATE = "candidate"
 _MOUNTING = "mounting"
+_PROMISED = "promised"
+
+_FILLS_S = 1_200.0
+"""So long a node that came up is kept for the pods that it was bought for, while they wait."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +57,7 @@ class Candidate:
 def candidates(snapshot: ClusterSnapshot) -> tuple[tuple[Candidate, ...], tuple[Blocked, ...]]:
     """Candidates by node name, and our nodes that are blocked. Cost: linear in nodes and pods."""
     obstacles = Obstacles(snapshot)
+    waiting = {pod.key for pod in snapshot.pending if REJECTED not in pod.annotations}
     found, blocked = [], []
     for held in snapshot.nodes:
         candidate = candidate_of(held, snapshot)
@@ -57,8 +65,8 @@ def candidates(snapshot: ClusterSnapshot) -> tuple[tuple[Candidate, ...], tuple[
             continue
         cause = obstacles.of(held)
         if cause is None:
-            is_bound = candidate.is_quiet and local_volume(held, snapshot) is not None
-            found.append(replace(candidate, is_quiet=False) if is_bound else candidate)
+            is_used = candidate.is_quiet and bool(local_volume(held, snapshot) or awaited(held, waiting, snapshot))
+            found.append(replace(candidate, is_quiet=False) if is_used else candidate)
         elif candidate.is_forced and obstacles.of_empty(held) is None:
             found.append(replace(candidate, is_quiet=False))
         else:
@@ -110,6 +118,23 @@ def local_volume(held: ClusterNode, snapshot: ClusterSnapshot) -> LocalVolume | 
             if volume is not None and volume.is_local:
                 return LocalVolume(Name(pod.key), Name(volume.name))
     return None
+
+
+def awaited(held: ClusterNode, waiting: Container[str], snapshot: ClusterSnapshot) -> str:
+    """The first of the pods for which the node was bought, by key, that is among the `waiting` ones; empty for none.
+
+    Schedulers bind the pods of a burst one after the other, and some seconds or minutes may pass before the last. Until
+    then a node looks emptier than it will be. A scheduler that never binds them does not keep a node for ever: so long
+    after it came up the node is judged by what is on it. Cost: the promises of a claim, once for each change of it.
+    """
+    claim = held.claim
+    up = claim.condition(INITIALIZED) if claim is not None and waiting else None
+    if claim is None or up is None or snapshot.taken_at_s - up.since_s >= _FILLS_S:
+        return ""
+    if _PROMISED not in held.findings:
+        held.findings[_PROMISED] = None, tuple(read(claim.annotations).pods)
+    promised: tuple[str, ...] = held.findings[_PROMISED][1]
+    return next((key for key in promised if key in waiting), "")
 
 
 def _reason(claim: NodeClaim, kind: str) -> str:

@@ -4,6 +4,7 @@ The controller acts on this command, and the command line shows the same one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
 from kerf.engine.decision import Decision
 from kerf.engine.disruption import consolidation, drift, emptiness, pricecaps, repacking, repair, staticdrift
@@ -12,6 +13,7 @@ from kerf.engine.disruption.buffers import held_candidates, keeps_buffers, with_
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import Blocked, Nominated
 from kerf.engine.disruption.command import Command
+from kerf.engine.disruption.departing import candidates_in, holds_now, once_ended
 from kerf.engine.disruption.settled import Settled
 from kerf.engine.disruption.successors import Successors, replaced
 from kerf.engine.headroom.buffers import is_of_buffer
@@ -34,6 +36,11 @@ METHODS: tuple[_Method, ...] = (
 """In the order in which they are asked, as Karpenter's; what is above a price cap goes before what is only wasted."""
 _DESPITE_BUFFERS = (repair.propose, staticdrift.propose, drift.propose)
 """These take a node also where the room that a buffer has there is found nowhere else."""
+
+_TO_SAVE = (pricecaps.propose, repacking.propose, consolidation.propose)
+"""These save money, so they wait for room that pods which end are about to leave (`departing`)."""
+_MOST_LATER = 20
+"""So many commands that need such room are passed over in a look, each by one trial of the nodes that they fill."""
 
 
 def first_command(
@@ -88,11 +95,17 @@ def _first(
     """`held_world` has the pods of buffers on their nodes; it is `world` itself where there are none."""
     has_held, command = held_world is not world, None
     held = held_candidates(candidates, held_world) if has_held else candidates
+    later = once_ended(held_world)
+    in_later = held if later is held_world else candidates_in(later, held)
     for method in methods:
         if method is consolidation.propose:
-            commands = consolidation.propose(held_world, held, asked)
+            commands = consolidation.propose(later, in_later, asked)
+        elif method in _TO_SAVE:
+            commands = method(later, in_later)
         else:
             commands = method(held_world, held)
+        if method in _TO_SAVE and later is not held_world:
+            commands = (each for each in islice(commands, _MOST_LATER) if holds_now(each, later, held_world))
         command = next(commands, None)
         if command is None and has_held and method in _DESPITE_BUFFERS:
             left = candidates if method is repair.propose else without_held(candidates, held_world)

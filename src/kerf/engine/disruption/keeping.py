@@ -5,7 +5,7 @@ from functools import cached_property
 
 from kerf.engine.disruption.balanced import Balance
 from kerf.engine.disruption.budgets import Allowance, Census, holding
-from kerf.engine.disruption.candidates import Candidate, candidate_of, local_volume, moving
+from kerf.engine.disruption.candidates import Candidate, awaited, candidate_of, local_volume, moving
 from kerf.engine.disruption.causes import (
     Alternative,
     Broken,
@@ -60,6 +60,7 @@ from kerf.model.nodeclaim import DISRUPTION_REASON, INITIALIZED, TRUE
 from kerf.model.nodepool import DRIFTED, EMPTY, UNDERUTILIZED, UNHEALTHY, WHEN_EMPTY, NodePool
 from kerf.model.placeholders import Keeper, Placeholder
 from kerf.model.plan import Deletion, Plan
+from kerf.model.rejections import REJECTED
 from kerf.model.snapshot import ClusterNode
 
 
@@ -155,8 +156,8 @@ class Fates:
         return bool(candidate.drift) and held is None
 
     def _coming_to(self, node: ClusterNode) -> RunComes | PodComes | None:
-        pod = self._coming.get(node.name)
-        if pod is None:
+        pod = self._coming.get(node.name) or awaited(node, self._waiting, self._snapshot)
+        if not pod:
             return None
         kept = Placeholder.of(pod)
         if kept is not None and kept.keeper == Keeper.RUN:
@@ -245,6 +246,10 @@ class Fates:
         """The first pod that the plan puts on each node."""
         placed = ((each.node, each.pod.pod) for each in reversed(self._plan.placements))
         return {node: pod for node, pod in placed if not is_of_buffer(pod)}
+
+    @cached_property
+    def _waiting(self) -> frozenset[str]:
+        return frozenset(pod.key for pod in self._snapshot.pending if REJECTED not in pod.annotations)
 
     @cached_property
     def _buffers(self) -> Mapping[str, str]:

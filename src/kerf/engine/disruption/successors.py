@@ -10,7 +10,7 @@ from kerf.engine.disruption.candidates import Candidate
 from kerf.model.promises import read
 from kerf.model.snapshot import ClusterSnapshot
 
-_STUCK_S = 60.0
+STUCK_S = 60.0
 """A pod that is still there so long after its grace has ended will not end by itself; a drain does not wait either."""
 
 
@@ -30,7 +30,7 @@ class Successors:
     def _ending(self) -> frozenset[str]:
         now_s, going = self._snapshot.taken_at_s, (node for node in self._snapshot.nodes if node.is_deleting)
         pods = (pod for node in going for pod in node.pods if not pod.is_daemon)
-        return frozenset(pod.key for pod in pods if pod.deleted_s is not None and now_s <= pod.deleted_s + _STUCK_S)
+        return frozenset(pod.key for pod in pods if pod.deleted_s is not None and now_s <= pod.deleted_s + STUCK_S)
 
 
 def replaced(candidate: Candidate, snapshot: ClusterSnapshot) -> str:

@@ -15,7 +15,7 @@ from kerf.engine.place.trial import Trial, placed_pod
 from kerf.model.gpu import DeviceState
 from kerf.model.plan import Eviction, Misfit, NodePlacement
 from kerf.model.pods import Pod, PodDemand
-from kerf.sharing.family import Occupant
+from kerf.sharing.family import Family, Occupant
 
 
 @dataclass(frozen=True)
@@ -103,15 +103,16 @@ def without(target: Target, room: Room, pods: Sequence[Pod]) -> Room:
         for port in pod.spec.host_ports:
             if port in ports:
                 ports.remove(port)
-    return replace(room, free=free, ports=tuple(ports), devices=_devices_without(target, room.devices, pods))
+    return replace(room, free=free, ports=tuple(ports), devices=devices_without(target.family, room.devices, pods))
 
 
-def _devices_without(target: Target, devices: tuple[DeviceState, ...], pods: Sequence[Pod]) -> tuple[DeviceState, ...]:
+def devices_without(family: Family, devices: tuple[DeviceState, ...], pods: Sequence[Pod]) -> tuple[DeviceState, ...]:
+    """The cards as they are once the pods have gone."""
     occupants = []
     for pod in pods:
-        demand = demand_of(Shape((pod,)), target.family)
+        demand = demand_of(Shape((pod,)), family)
         occupants.append(Occupant(pod, demand if isinstance(demand, PodDemand) and not demand.is_empty else None))
-    alone = target.family.occupied(tuple(map(emptied, devices)), occupants)
+    alone = family.occupied(tuple(map(emptied, devices)), occupants)
     left = list(devices)
     for index, mine in enumerate(alone):
         if mine.is_idle:
