@@ -8,11 +8,14 @@ import pytest
 
 from kerf.cloudprovider import InterruptionKind
 from kerf.engine.decide import decide
+from kerf.engine.disruption.causes import Blocked, Nominated
 from kerf.engine.disruption.consolidation import propose
+from kerf.engine.disruption.first import first_command
 from kerf.engine.explain.plan import plan
 from kerf.engine.leaving import leaving_pods, next_leaving_s, with_leaving
 from kerf.engine.options import Options
 from kerf.engine.world import World
+from kerf.model.causes import Name
 from kerf.model.constraints import ZONE, Requirements
 from kerf.model.nodeclaim import DISRUPTION_REASON, DO_NOT_DISRUPT, LAUNCHED, REPLACED_BY, TRUE, Condition
 from kerf.model.opportunistic import OPPORTUNISTIC
@@ -261,8 +264,10 @@ def test_consolidation_leaves_them_their_room() -> None:
     quiet = a_cluster([free_pool()], [ours("b"), ours("c")], pods)
     assert next(propose(World(quiet, MARKET), may_go(quiet)), None) is not None
 
-    busy = a_cluster([free_pool()], [going(), ours("b"), ours("c")], [*pods, a_web(cpu=2)])
-    assert next(propose(World(busy, MARKET), may_go(busy)), None) is None
+    busy = World(a_cluster([free_pool()], [going(), ours("b"), ours("c")], [*pods, a_web(cpu=2)]), MARKET)
+    made = decide(busy)
+    command, (held,) = first_command(busy, may_go(busy.snapshot), lambda: made.placements, plan=lambda: made)
+    assert (None, Blocked(Name("b"), Nominated(Name("default/web")))) == (command, held)
 
 
 def test_pods_of_a_consolidated_node_go_where_its_command_said() -> None:

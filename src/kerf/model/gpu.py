@@ -4,7 +4,7 @@ A slice lives on one card. Nothing here sums over a node: a node has a list of d
 cores, slots and MIG placements.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
 NVIDIA_GPU = "nvidia.com/gpu"
@@ -173,6 +173,22 @@ class DeviceState:
             self.placements if placement is None else (*self.placements, placement),
             self.partitions,
         )
+
+    def holding(self, part: "Slice") -> "DeviceState":
+        """The same card with a slice that was planned on it; of a card that was cut beforehand, one part of that name.
+
+        Of several parts of one name the one that is used least, as the device plugin gives them out.
+        """
+        taken = self.taking(part.memory_mib, part.cores, placement=part.placement)
+        if not part.resource:
+            return taken
+        parts = list(self.partitions)
+        free = [(held.used, at) for at, held in enumerate(parts) if held.resource == part.resource and held.free > 0]
+        if not free:
+            return taken
+        _, at = min(free)
+        parts[at] = replace(parts[at], used=parts[at].used + 1)
+        return replace(taken, partitions=tuple(parts))
 
 
 @dataclass(frozen=True, slots=True)

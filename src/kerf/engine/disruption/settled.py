@@ -153,7 +153,7 @@ def _holding(
     for part in (part for each in placed for part in each.slices) if has_cards else ():
         held = devices.get(part.device)
         if held is not None:
-            devices[part.device] = held.taking(part.memory_mib, part.cores, placement=part.placement)
+            devices[part.device] = held.holding(part)
     cards: tuple[DeviceState, ...] = tuple(devices[index] for index in sorted(devices))
     return replace(node, pods=(*node.pods, *here), devices=cards)
 

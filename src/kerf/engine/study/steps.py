@@ -23,7 +23,6 @@ from kerf.engine.options import Options
 from kerf.engine.supply.pricing import cluster_price
 from kerf.engine.world import World
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
-from kerf.model.gpu import DeviceState, Slice
 from kerf.model.nodeclaim import (
     CONSOLIDATABLE,
     INITIALIZED,
@@ -114,7 +113,7 @@ def _with_waiting(world: World) -> ClusterSnapshot:
     relabelled = {each.node for each in made.relabels}
     up = {node.name for node in snapshot.nodes if node.node is not None and node.is_initialized} - relabelled
     places = [each for each in made.placements if each.node in up]
-    return replace(_with_places(world, places, (), {pod.key: pod for pod in snapshot.pending}), pending=())
+    return replace(with_places(world, places, (), {pod.key: pod for pod in snapshot.pending}), pending=())
 
 
 def _named(command: Command, taken: set[str]) -> Command:
@@ -146,7 +145,7 @@ def _rehoused(
     places = [each for each in made.placements if each.pod.pod in homes]
     bought = tuple(launch for launch in made.launches if any(each.pod in homes for each in launch.pods))
     bought = _named(Command(command.cost, launches=bought), taken).launches
-    snapshot = _with_places(world, places, bought, {pod.key: pod for pod in waiting})
+    snapshot = with_places(world, places, bought, {pod.key: pod for pod in waiting})
     found = {each.pod.pod for each in places} | {each.pod for launch in bought for each in launch.pods}
     deletions = tuple(
         replace(each, moved=(*each.moved, *(place for place in places if homes[place.pod.pod] == each.node)))
@@ -198,11 +197,11 @@ def _carried_out(command: Command, world: World) -> tuple[ClusterSnapshot, Mappi
     planned = {each.pod.pod for each in places} | {each.pod for launch in command.launches for each in launch.pods}
     rest = {node.name: [pod for pod in moving(node) if pod.key not in planned] for node in left}
     staying = replace(snapshot, nodes=tuple(node for node in snapshot.nodes if node.name not in gone))
-    after = _with_places(world.of(staying), places, command.launches, pods)
+    after = with_places(world.of(staying), places, command.launches, pods)
     return after, {node: pods for node, pods in rest.items() if pods}
 
 
-def _with_places(
+def with_places(
     world: World, places: Sequence[NodePlacement], launches: Sequence[Launch], pods: Mapping[str, Pod]
 ) -> ClusterSnapshot:
     """The cluster with these nodes, up, and pods in these places."""
@@ -235,12 +234,8 @@ def _with(node: ClusterNode, placed: Sequence[PlacedPod], pods: Mapping[str, Pod
     here = [replace(pods[each.pod], node_name=node.name) for each in placed if each.pod in pods]
     devices = {device.index: device for device in node.devices}
     for part in (part for each in placed for part in each.slices):
-        devices[part.device] = _taking(devices[part.device], part)
+        devices[part.device] = devices[part.device].holding(part)
     return replace(node, pods=(*node.pods, *here), devices=tuple(devices[index] for index in sorted(devices)))
-
-
-def _taking(device: DeviceState, part: Slice) -> DeviceState:
-    return device.taking(part.memory_mib, part.cores, placement=part.placement)
 
 
 def _node(name: str, launch: Launch, pool: NodePool, world: World) -> ClusterNode:
