@@ -273,6 +273,22 @@ def test_a_pool_that_was_changed_meanwhile_buys_nothing() -> None:
     assert not still_holds(decision, state)
 
 
+@pytest.mark.parametrize("dropped", [0, MOST_DROPPED])
+@pytest.mark.parametrize("most, holds", [(1, False), (2, True)])
+def test_what_another_controller_has_bought_meanwhile_counts_against_limits(
+    most: int, holds: bool, dropped: int
+) -> None:
+    """A claim came while it was decided, in the place of another node: the pool may have one more then, or none."""
+    pool = a_pool(limits={"nodes": most})
+    state = state_of(pool, a_pod("p", cpu=1, uid="p", unschedulable=REFUSED))
+    decision = decide(World(state.snapshot(NOON_S, state.pending()), MARKET))
+    assert (1, True) == (len(decision.launches), still_holds(decision, state, dropped))
+
+    state.apply(Upserted(a_claim("other", pool="pool", instance_type="m5.xlarge")))
+
+    assert holds == still_holds(decision, state, dropped)
+
+
 def two_empty_nodes() -> tuple[ClusterState, World, Command]:
     """A command that takes both away, and what it was made from."""
     pool = a_pool(disruption=Disruption(0, budgets=(Budget("100%"),)))

@@ -13,6 +13,7 @@ from threading import Thread
 from typing import Any, Protocol, TypeVar
 
 from kerf.controllers.garbage import Garbage
+from kerf.engine.buy.limits import Ledger
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.standing import standing
@@ -24,6 +25,7 @@ from kerf.model.nodes import OPENING_TAINTS
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Launch
 from kerf.model.pods import Pod
+from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.state import ClusterState
 
@@ -131,19 +133,44 @@ def still_holds(decision: Decision, state: ClusterState, dropped: int = 0) -> bo
     """Whether pools that buy, pods that are bought for and nodes that take pods are as they were when it was decided.
 
     A pool that was changed, a pod that was made again, or a node that was tainted or filled, may change everything.
-    `dropped` counts the decisions in a row that did not hold. After MOST_DROPPED only the pools count: on a large
+    What another controller has bought meanwhile counts against limits. `dropped` counts the decisions in a row that did
+    not hold. After MOST_DROPPED only the pools and their limits count: on a large
     cluster some node or pod changes during each decision, and launches for all would wait for ever. The actuator leaves
     out launches none of whose pods holds (`Buyers`), and of nodes that do not hold nothing is said (`Takers.takes`).
-    Cost: launches, pods that wait, and pods of those nodes.
+    Cost: launches, pods that wait, and pods of those nodes; and all nodes where a pool that buys has limits.
     """
     before = decision.world.snapshot
     for name in sorted({launch.node_pool for launch in decision.launches}):
         pool, known = state.pool(name), before.pool(name)
         if pool is None or known is None or pool.deleted_s is not None or not is_read_alike(pool, known):
             return False
+    if not _within_limits(decision, state):
+        return False
     if dropped >= MOST_DROPPED:
         return True
     return Buyers(before, state).hold(decision.launches) and Takers(decision, state).holds()
+
+
+def _within_limits(decision: Decision, state: ClusterState) -> bool:
+    """Whether no limit is exceeded by what the decision buys because more of it is used than when it was decided."""
+    before = decision.world
+    limited = {each.node_pool for each in decision.launches if _limits(before.snapshot, each.node_pool) is not None}
+    if not limited or state.version == before.snapshot.version:
+        return True
+    was, used = Ledger.of(before), Ledger.of(before.of(state.snapshot(before.snapshot.taken_at_s, ())))
+    for name in sorted(limited):
+        bought = Resources.total((each.charge, 1) for each in decision.launches if each.node_pool == name)
+        for resource, limit in (_limits(before.snapshot, name) or Resources()).items():
+            has_grown = used.used(name).get(resource, 0) > was.used(name).get(resource, 0)
+            amount = bought.get(resource, 0)
+            if has_grown and amount > 0 and used.used(name).get(resource, 0) + amount > limit:
+                return False
+    return True
+
+
+def _limits(snapshot: ClusterSnapshot, name: str) -> Resources | None:
+    pool = snapshot.pool(name)
+    return None if pool is None else pool.limits
 
 
 class Buyers:

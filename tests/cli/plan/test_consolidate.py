@@ -1,6 +1,10 @@
 """`kerf plan --consolidate`: the steps in which nodes would go."""
 
+import json
 import re
+from typing import Any
+
+import pytest
 
 from kerf.cli.plan.consolidation import steps_lines, steps_object
 from kerf.engine.study.steps import steps
@@ -97,3 +101,99 @@ def test_it_stands_in_place_of_a_plan() -> None:
 
     assert 2 == done.returncode
     assert "--consolidate: expected neither --compare, --strategies nor --calendar" in done.stderr
+
+
+def _two_cards(runs: int, waits: int) -> str:
+    """Two nodes of one A10G, on each a slice of so many MiB that may move; and a slice that waits."""
+    labels = {
+        "gpu": "on",
+        "karpenter.sh/nodepool": "gpu",
+        "karpenter.sh/capacity-type": "on-demand",
+        "karpenter.sh/initialized": "true",
+        "karpenter.sh/registered": "true",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/os": "linux",
+        "node.kubernetes.io/instance-type": "g5.xlarge",
+        "topology.kubernetes.io/zone": "us-east-1a",
+    }
+    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+    sold = {"node.kubernetes.io/instance-type": "g5.xlarge", "karpenter.sh/capacity-type": "on-demand"}
+    requirements = [{"key": key, "operator": "In", "values": [value]} for key, value in sold.items()]
+    template = {
+        "metadata": {"labels": {"gpu": "on"}},
+        "spec": {"nodeClassRef": reference, "requirements": requirements},
+    }
+    disruption = {"consolidateAfter": "5m", "consolidationPolicy": "WhenEmptyOrUnderutilized"}
+    long_ago = "2026-11-27T08:00:00Z"
+    reached = [
+        {"type": each, "status": "True", "reason": each, "lastTransitionTime": long_ago}
+        for each in ("Launched", "Registered", "Initialized", "Consolidatable")
+    ]
+    items: list[dict[str, Any]] = [
+        {
+            "apiVersion": "karpenter.sh/v1",
+            "kind": "NodePool",
+            "metadata": {"name": "gpu"},
+            "spec": {"template": template, "disruption": disruption},
+        }
+    ]
+    for at in range(2):
+        card = {"id": f"GPU-{at}", "count": 10, "devmem": 22888, "devcore": 100, "type": "NVIDIA A10G", "health": True}
+        record = {
+            "hami.io/bind-phase": "success",
+            "hami.io/vgpu-node": f"n{at}",
+            "hami.io/vgpu-devices-allocated": f"GPU-{at},NVIDIA,{runs},20:;",
+        }
+        machine = f"aws:///us-east-1a/i-{at}"
+        items += [
+            {
+                "apiVersion": "karpenter.sh/v1",
+                "kind": "NodeClaim",
+                "metadata": {"name": f"gpu-{at}", "labels": labels, "creationTimestamp": long_ago},
+                "spec": {"nodeClassRef": reference, "requirements": []},
+                "status": {"conditions": reached, "nodeName": f"n{at}", "providerID": machine},
+            },
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {
+                    "name": f"n{at}",
+                    "labels": labels,
+                    "annotations": {"hami.io/node-nvidia-register": json.dumps([card])},
+                    "creationTimestamp": long_ago,
+                },
+                "spec": {"providerID": machine},
+                "status": {
+                    "allocatable": {"cpu": "3920m", "memory": "14900Mi", "nvidia.com/gpu": "10", "pods": "58"},
+                    "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": long_ago}],
+                },
+            },
+            _slice(f"runs-{at}", runs, 20, {"nodeName": f"n{at}"}, record),
+        ]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [*items, _slice("waits", waits, 40, {}, {})]})
+
+
+def _slice(name: str, mib: int, cores: int, spec: dict[str, Any], annotations: dict[str, str]) -> dict[str, Any]:
+    limits = {"nvidia.com/gpu": 1, "nvidia.com/gpucores": cores, "nvidia.com/gpumem": mib}
+    container = {"name": "main", "image": "i", "resources": {"limits": limits, "requests": {"cpu": "1"}}}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r", "controller": True}
+    metadata = {"name": name, "namespace": "ml", "uid": name, "annotations": annotations, "ownerReferences": [owner]}
+    waits = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+    status = {"phase": "Running"} if spec else {"phase": "Pending", "conditions": waits}
+    spec = {"schedulerName": "hami-scheduler", "containers": [container], **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+
+
+@pytest.mark.parametrize(
+    ("runs", "waits", "goes"),
+    [(9000, 12000, 0), (9000, 13888, 0), (11000, 11000, 0), (12000, 9000, 0), (9000, 4000, 1)],
+)
+def test_a_plan_and_its_steps_agree_on_room_that_a_waiting_pod_gets(runs: int, waits: int, goes: int) -> None:
+    """A node goes where its slice fits beside the other and the one that waits; no more is allocated than is paid."""
+    given, at = _two_cards(runs, waits), ("--now", "2026-11-28T12:00:00Z")
+    plan = kerf("plan", "-f", "-", *at, "-o", "json", stdin=given).data
+    steps_data = kerf("plan", "-f", "-", *at, "--consolidate", "-o", "json", stdin=given).data
+
+    assert (1, goes) == (len(plan["placements"]), len(plan["deletions"]))
+    assert goes == sum(len(step["nodes"]) for step in steps_data["steps"])
+    assert plan["gpus"]["allocated"] <= plan["gpus"]["paid"] == 2 - goes

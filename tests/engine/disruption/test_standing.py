@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 
-from kerf.engine.disruption.command import Command
+from kerf.engine.disruption.causes import PodsFit
+from kerf.engine.disruption.command import Command, deleting
 from kerf.engine.disruption.first import first_command
 from kerf.engine.disruption.standing import standing
 from kerf.engine.world import World
 from kerf.model.bounds import MAX_PRICE, MIN_NODES
 from kerf.model.constraints import Taint
 from kerf.model.nodeclaim import DO_NOT_DISRUPT, LAUNCHED, OBSERVED_DEVICES
-from kerf.model.nodepool import WHEN_EMPTY, Budget, Disruption
+from kerf.model.nodepool import UNDERUTILIZED, WHEN_EMPTY, Budget, Disruption
 from kerf.model.opportunistic import OPPORTUNISTIC
+from kerf.model.plan import Deletion, NodePlacement, PlacedPod
 from kerf.model.pods import Owner, PodDisruptionBudget
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.testing.builders import a_pod, resources
@@ -180,3 +182,22 @@ def test_an_annotation_that_no_plan_reads_changes_nothing(key: str) -> None:
     noted = replace(capped(), own_annotations={MAX_PRICE: "0.25", key: "{}"})
 
     assert left(DEARER, pools=(noted,)) is not None
+
+
+@pytest.mark.parametrize("cpu, stands", [("500m", True), (1, False)])
+def test_pods_of_two_nodes_find_their_places_beside_each_other(cpu: Any, stands: bool) -> None:
+    """Two cpus were free on `c` for one pod of each; now each would fit there alone, and both or one of them do."""
+    pods = [on(name, f"p-{name}", cpu="750m", uid=name, owner=Owner("ReplicaSet", "web")) for name in "ab"]
+    pods.append(on("c", "p-c", cpu=2, uid="c"))
+    parts = Parts(nodes=(ours("a"), ours("b"), ours("c")), pods=tuple(pods))
+    world = World(parts.snapshot(), MARKET)
+    places = {name: (NodePlacement(PlacedPod(f"default/p-{name}"), "c"),) for name in "ab"}
+    command = deleting(
+        world,
+        tuple(Deletion(n, n, "pool", 192_000, UNDERUTILIZED, PodsFit(1), place) for n, place in places.items()),
+    )
+    assert command is standing(command, world, parts.snapshot())
+
+    fuller = replace(parts, pods=(*pods, on("c", "new", cpu=cpu, uid="new")))
+
+    assert stands == (standing(command, world, fuller.snapshot()) is not None)

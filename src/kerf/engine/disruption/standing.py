@@ -5,7 +5,7 @@ The rules are those of the methods that made the command. They must be no strict
 again, and never stands, would keep every other from its turn.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from kerf.engine.buy.limits import Ledger
@@ -51,10 +51,10 @@ def standing(command: Command, before: World, now: ClusterSnapshot) -> Command |
         if len(kept) == len(deletions):
             break
         deletions = kept
+    if not deletions or not present.fit_together(deletions):
+        return None
     if len(deletions) == len(command.deletions) and len(launches) == len(command.launches):
         return command
-    if not deletions:
-        return None
     bought = tuple(launch for launch in command.launches if launch.name in launches)
     return replacing(before, tuple(deletions), bought)
 
@@ -90,6 +90,21 @@ class _Present:
         if moved and not still_fit(deletion.moved, pods, self._before.snapshot, self._now, receives):
             return False
         return allowance.take(candidate.pool.name)
+
+    def fit_together(self, deletions: Sequence[Deletion]) -> bool:
+        """Whether the pods of all these nodes find the places that were found for them, beside each other."""
+        moved = [placement for deletion in deletions for placement in deletion.moved]
+        homes = {placement.node for placement in moved}
+        if len(deletions) < 2 or all(self._is_unchanged(name) for name in homes):
+            # What was decided together holds together; of one node it has been asked.
+            return True
+        keys = {placement.pod.pod for placement in moved}
+        nodes = (self._now.snapshot.node(deletion.node) for deletion in deletions)
+        pods = [pod for node in nodes if node is not None for pod in moving(node) if pod.key in keys]
+        return still_fit(moved, pods, self._before.snapshot, self._now, lambda node, snapshot: True)
+
+    def _is_unchanged(self, name: str) -> bool:
+        return self._now.snapshot.node(name) is self._before.snapshot.node(name)
 
     def breaks_group(self, deletion: Deletion, others: Iterable[Deletion]) -> bool:
         """Whether a group has some members on the node and others on nodes that stay; a broken node asks no group."""
