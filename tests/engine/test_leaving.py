@@ -267,7 +267,7 @@ def test_consolidation_leaves_them_their_room() -> None:
     busy = World(a_cluster([free_pool()], [going(), ours("b"), ours("c")], [*pods, a_web(cpu=2)]), MARKET)
     made = decide(busy)
     command, (held,) = first_command(busy, may_go(busy.snapshot), lambda: made.placements, plan=lambda: made)
-    assert (None, Blocked(Name("b"), Nominated(Name("default/web")))) == (command, held)
+    assert (None, Blocked(Name("b"), Nominated(Name("default/web-1")))) == (command, held)
 
 
 def test_pods_of_a_consolidated_node_go_where_its_command_said() -> None:
