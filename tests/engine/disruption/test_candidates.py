@@ -1,6 +1,7 @@
 """Which nodes may go, and which are blocked (karpenter disruption rules, v1.14)."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -94,7 +95,7 @@ def test_a_node_of_a_static_pool_is_no_candidate_to_save_money() -> None:
     ],
 )
 def test_a_node_of_a_burst_is_not_under_used_while_its_pods_are_to_come(
-    age_s: float, waits: dict[str, object], is_quiet: bool
+    age_s: float, waits: dict[str, Any], is_quiet: bool
 ) -> None:
     """One of the two pods for which it was bought is bound, and stays; the other waits for its scheduler."""
     node, claim = ours("a")
