@@ -156,3 +156,41 @@ def test_each_beginning_is_one_s_own() -> None:
     """No resource belongs to two."""
     beginnings = [name for each in UNSUPPORTED for name in each.resources]
     assert [] == [(a, b) for a in beginnings for b in beginnings if a is not b and a.startswith(b)]
+
+
+@pytest.mark.parametrize(
+    "key, text",
+    [
+        ("nvidia.com/container.trainer.gpu-memory.request", "8Gi"),
+        ("kai.scheduler/container.trainer.gpu-memory.portion.limit", "0.5"),
+        ("acme.example/container.a-b.gpu-fraction.request", ".25"),
+        ("nvidia.cdi.k8s.io/main.gpu-memory.limit", "40GiB"),
+        ("container.main.gpu-compute.portion.request", "25%"),
+        ("gpu-memory", "8000Mi"),
+        ("gpu-memory", "8e3"),
+    ],
+)
+def test_an_annotation_for_a_container_is_known_by_its_form(key: str, text: str) -> None:
+    """Their prefix is a setting of KAI Scheduler, and amounts have units: no list of keys is whole."""
+    decided = plan(a_snapshot(pools=[a_pool()], pods=[a_pod(cpu=1, annotations={key: text})]), a_market(M5, G5))
+
+    assert () == decided.launches
+    assert f"by {key}, which KAI Scheduler gives out" in decided.unplaced[0].reason
+
+
+@pytest.mark.parametrize(
+    "key", ["kai.scheduler/gpu-slices", "runai/gpus", "example.com/v2.gpu.portion", "gpu-fraction-devices"]
+)
+def test_what_speaks_of_gpus_is_a_request_where_the_scheduler_shares_cards(key: str) -> None:
+    """An annotation that is newer than this list: a node without a GPU would not do."""
+    found = unsupported_by(a_pod(cpu=1, scheduler_name="kai-scheduler", annotations={key: "2"}))
+
+    assert found is not None
+    assert key == found.asked
+    assert None is unsupported_by(a_pod(cpu=1, annotations={key: "2"}))
+
+
+@pytest.mark.parametrize("key", ["example.com/gpuless", "example.com/my-gpux", "kai.scheduler/queue"])
+def test_other_annotations_of_such_a_pod_ask_for_nothing(key: str) -> None:
+    """A queue with a number for a name is no GPU."""
+    assert None is unsupported_by(a_pod(cpu=1, scheduler_name="kai-scheduler", annotations={key: "2"}))

@@ -18,21 +18,45 @@ from kerf.sharing.family import Family
 __all__ = ["UNSUPPORTED", "Unsupported", "UnsupportedSharing", "counted_by", "unsupported_by"]
 
 
+_CONTAINER_SHARE = re.compile(r"[./]gpu-[a-z-]+(\.[a-z-]+)*\.(request|limit)s?$")
+"""An annotation for one container, whatever its prefix: `acme.com/container.main.gpu-memory.portion.limit`."""
+_OF_GPUS = re.compile(r"(^|[./_-])v?gpus?([./_-]|$)")
+"""An annotation that speaks of GPUs; of a pod whose scheduler shares cards it is a request."""
+_AMOUNT = re.compile(r"\+?([0-9]+\.?[0-9]*|\.[0-9]+) ?([numkKMGTPE]i?[bB]?|[eE][+-]?[0-9]+|%)?", re.ASCII)
+
+
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """A project or vendor: beginnings of its resources, annotations with a number, and schedulers that share cards.
+    """A project or vendor: beginnings of its resources, annotations with an amount, and schedulers that share cards.
 
-    Beginnings are in small letters and hold for names in any case.
+    Beginnings are in small letters and hold for names in any case. `shares` is the form of further annotations, for
+    projects whose prefix is a setting.
     """
 
     title: str
     resources: tuple[str, ...] = ()
     annotations: tuple[str, ...] = ()
     schedulers: tuple[str, ...] = ()
+    shares: re.Pattern[str] | None = None
+
+    def asks(self, key: str, is_of_scheduler: bool) -> bool:
+        """Whether an annotation of that key is a request, in a pod that one of the schedulers places or in any other.
+
+        What is not known of a scheduler's annotations may ask for a GPU as well, and a node without one would not do.
+        """
+        if key in self.annotations or (self.shares is not None and self.shares.search(key) is not None):
+            return True
+        return is_of_scheduler and _OF_GPUS.search(key) is not None
 
 
 UNSUPPORTED = (
-    Unsupported("KAI Scheduler", (), ("gpu-fraction", "gpu-memory"), ("kai-scheduler", "runai-scheduler")),
+    Unsupported(
+        "KAI Scheduler",
+        (),
+        ("gpu-fraction", "gpu-memory"),
+        ("kai-scheduler", "runai-scheduler"),
+        _CONTAINER_SHARE,
+    ),
     Unsupported("Koordinator", ("koordinator.sh/",), (), ("koord-scheduler",)),
     Unsupported("Volcano vGPU", ("volcano.sh/vgpu-", "volcano.sh/gpu-")),
     Unsupported("Alibaba's gpushare and cGPU", ("aliyun.com/gpu-",)),
@@ -106,16 +130,14 @@ def _asked(each: Unsupported, pod: Pod, resources: Iterable[str], *, has_gpu: bo
     named = next((name for name in resources if name.lower().startswith(each.resources)), "")
     if named:
         return named
-    stated = next((key for key in each.annotations if _is_amount(pod.annotations.get(key, ""))), "")
+    is_theirs = pod.spec.scheduler_name in each.schedulers
+    stated = sorted(key for key, text in pod.annotations.items() if each.asks(key, is_theirs) and _is_amount(text))
     if stated:
-        return stated
-    is_theirs = pod.spec.scheduler_name in each.schedulers and has_gpu
-    return pod.spec.scheduler_name if is_theirs else ""
+        return stated[0]
+    return pod.spec.scheduler_name if is_theirs and has_gpu else ""
 
 
 def _is_amount(text: str) -> bool:
-    """Whether an annotation states a positive number: another use of such a common word is no request."""
-    try:
-        return float(text) > 0
-    except ValueError:
-        return False
+    """Whether an annotation states a positive amount: another use of such a common word is no request."""
+    found = _AMOUNT.fullmatch(text.strip())
+    return found is not None and float(found[1]) > 0

@@ -518,7 +518,7 @@ def test_a_pod_too_large_for_everything_is_advised_to_ask_for_less() -> None:
     of_cards = planned([a_pod(gpu=9)], [a_pool("blue", types=["g5.xlarge"])], [M5, G5])
 
     assert "4 cpu of container main is the most that fits in NodePool blue" == only_unplaced(decided).hint
-    assert "no instance type that is sold here holds the pod; ask for less" == only_unplaced(of_cards).hint
+    assert "no instance type that is sold here takes the pod; ask for less" == only_unplaced(of_cards).hint
     assert only_unplaced(decided).reason.startswith("Insufficient cpu: needs 999 cpu, 4 free, 995 cpu missing")
 
 

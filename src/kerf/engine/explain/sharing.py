@@ -295,7 +295,17 @@ def _(cause: TooFewParts) -> str:
 
 @hint.register
 def _(cause: TooFewParts) -> str:
-    return "" if cause.there else f"ask for {' or '.join(cause.shown) or 'nothing'} instead of {cause.resource}"
+    return f"ask for {' or '.join(cause.shown)} instead of {cause.resource}" if cause.shown and not cause.there else ""
+
+
+@hint.register
+def _(cause: CardsOut) -> str:
+    return "no node would help: raise the ResourceQuota of its namespace" if cause.code == hami.OVER_QUOTA else ""
+
+
+@hint.register
+def _(cause: CardsNotNamed) -> str:
+    return "no new node has a GPU that is known by its UUID: take the annotation off the pod" if cause.asked else ""
 
 
 @reason.register

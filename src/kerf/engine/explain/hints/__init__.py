@@ -153,7 +153,7 @@ def _advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
         or ask_as_shown(misfit, shape, situation)
         or configure_sharing(pool, shape, situation)
         or as_the_reason_says(pool, misfit)
-        or allow_larger_type(pool, shape, situation)
+        or allow_larger_type(pool, misfit, shape, situation)
     )
 
 

@@ -1,6 +1,7 @@
 """Instance types that would take a pod: larger ones, those a price cap keeps out, those that are misspelt."""
 
 from dataclasses import replace
+from itertools import chain
 
 from kerf.engine.explain.hints.situation import (
     Advice,
@@ -12,30 +13,60 @@ from kerf.engine.explain.hints.situation import (
 )
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.offered import OfferedType
-from kerf.model.causes import TypeUnknown
+from kerf.model.causes import Insufficient, NoCards, TypeUnknown
 from kerf.model.constraints import ARCH, INSTANCE_TYPE, Requirement, Toleration
 from kerf.model.instancetypes import price_text
 from kerf.model.nodepool import NodePool
-from kerf.model.plan import Patch
+from kerf.model.plan import Misfit, Patch
+from kerf.sharing.hami.shortage import CoresShort, MemoryShort, ProfilesTooSmall, TooFewCards
+from kerf.sharing.nvidia.partitions import TooFewParts
+from kerf.sharing.nvidia.whole import TooFewGpus
 
+_OF_SIZE = (CoresShort, MemoryShort, ProfilesTooSmall, TooFewCards, TooFewGpus, TooFewParts)
+"""What keeps a pod from cards that are there because it asks for more than they have."""
 ANY_TAINT = (Toleration("", "Exists"),)
 """Tolerations of a pod that no taint keeps off."""
 
 
-def allow_larger_type(pool: NodePool, shape: Shape, situation: Situation) -> Advice:
-    """The cheapest type of the whole market that would take the pod, were it allowed in the pool."""
+def allow_larger_type(pool: NodePool, misfit: Misfit, shape: Shape, situation: Situation) -> Advice:
+    """The cheapest type of the whole market that would take the pod, were it allowed in the pool.
+
+    Where the pool names no types, words: those about size only where size is the cause.
+    """
     named = pool.requirements.get(INSTANCE_TYPE)
     if named is None or named.complement:
-        return Advice(
-            f"no instance type that NodePool {pool.name} allows is large enough; ask for less or allow others"
-        )
+        return Advice(_without(pool, misfit, situation))
     opened = replace(pool, requirements=pool.requirements.without((INSTANCE_TYPE,)))
     # A pod's image is built for one architecture: stay with that of the types that are allowed now.
     known = architectures(pool, situation)
     large = [c for c in takers(shape, opened, situation) if c.kind.requirements[ARCH].values & known]
     if not large:
-        return Advice("no instance type that is sold here holds the pod; ask for less")
+        less = "; ask for less" if isinstance(misfit.cause, (Insufficient, *_OF_SIZE)) else ""
+        return Advice(f"no instance type that is sold here takes the pod{less}")
     return allowing(pool, min(large, key=lambda c: c.order), situation)
+
+
+def _without(pool: NodePool, misfit: Misfit, situation: Situation) -> str:
+    """What all types that the pool allows lack; empty where the reason has said it."""
+    cause, allows = misfit.cause, f"no instance type that NodePool {pool.name} allows"
+    match cause:
+        case NoCards():
+            return f"{allows} has a GPU; allow one that has"
+        case Insufficient(worst):
+            offered = situation.supply.by_pool.get(pool.name, ())
+            most = max((each.shown.get(worst.resource, 0) for each in offered), default=0)
+            if most >= worst.needed > 0:
+                return f"{allows} has room for all that the pod asks; ask for less or allow others"
+            if not most:
+                elsewhere = (each.shown for offered in situation.supply.by_pool.values() for each in offered)
+                capacities = (kind.capacity for kind in situation.market.types)
+                sold = any(each.get(worst.resource, 0) for each in chain(elsewhere, capacities))
+                return f"{allows} has {worst.resource}" + ("; allow one that has" if sold else ", and none is sold")
+        case TooFewParts(there=0):
+            return ""
+        case _ if not isinstance(cause, _OF_SIZE):
+            return ""
+    return f"{allows} is large enough; ask for less or allow others"
 
 
 def allow_type_with(asked: Requirement, pool: NodePool, shape: Shape, situation: Situation) -> Advice | None:
