@@ -52,7 +52,7 @@ def further(misfit: Misfit, shape: Shape, situation: Situation) -> Iterator[Advi
 
 def _as_sold(pool: NodePool, asked: Requirement, shape: Shape, situation: Situation) -> Iterator[Advice]:
     """The pod asks for what the cheapest type of the pool has that would take it without the requirement."""
-    if asked.key not in (ZONE, CAPACITY_TYPE, INSTANCE_TYPE) or asked.key in pool.requirements:
+    if asked.key not in (ZONE, CAPACITY_TYPE, INSTANCE_TYPE):
         return
     spec = shape.spec
     anywhere = replace(
@@ -69,6 +69,9 @@ def _as_sold(pool: NodePool, asked: Requirement, shape: Shape, situation: Situat
     value = value or min(found, key=lambda each: each.order).kind.name
     held = Requirement.of(asked.key, "In", (value,))
     hint = f'no node of NodePool {pool.name} can have {asked}: let the pod ask {asked.key} "{value}"'
+    if asked.key in pool.requirements:
+        # The pool may allow what is asked, and that is too small or not for sale.
+        hint = f'let the pod ask {asked.key} "{value}", which NodePool {pool.name} allows'
     yield replace(take_value(held, shape, situation), hint=hint)
 
 

@@ -69,7 +69,7 @@ def _smallest_limits(pool: NodePool, situation: Situation) -> tuple[dict[str, in
 
     Also how many pods of each shape are left even so, and whether each limit is the least: where there is too
     much to search, or no try is left, they rise to what the pods then use. Cost: two purchases where that is the least
-    already, else as many as halve the steps between the limit and it.
+    already, else as many as halve the steps between the limit and it, and one more by the plan's own search.
     """
     limits = pool.limits or Resources()
     if not situation.tries.take(len(situation.supply.available)):
@@ -96,6 +96,13 @@ def _smallest_limits(pool: NodePool, situation: Situation) -> tuple[dict[str, in
             else:
                 low = middle + 1
             middle = (low + high) // 2
+        # Quick searches may miss what the plan's own finds under the next smaller limit, which is a claim about it.
+        floor = max(0, -(-at_least // step))
+        while high > floor and situation.tries.take(len(situation.supply.available)):
+            left, _ = _bought_with(pool, limits.replaced({**rising, name: used + (high - 1) * step}), situation)
+            if left > least:
+                break
+            high -= 1
         rising[name] = used + high * step
     return rising, unserved, not situation.tries.are_over
 
