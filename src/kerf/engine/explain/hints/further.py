@@ -32,11 +32,16 @@ def further(misfit: Misfit, shape: Shape, situation: Situation) -> Iterator[Advi
             if less is not None:
                 yield less
         case causes.LabelMismatch(asked) if pool is not None:
-            yield from _as_sold(pool, asked, shape, situation)
+            is_named = asked.key in pool.requirements
+            if not is_named:
+                yield from _as_sold(pool, asked, shape, situation)
             wider = widened_by(pool, asked)
             if wider is not None:
                 values = ", ".join(sorted(asked.values))
                 yield replace(wider, hint=f"allow {asked.key} {values} in NodePool {pool.name}")
+            if is_named:
+                # The pool may allow what is asked, and that is too small or not for sale.
+                yield from _as_sold(pool, asked, shape, situation)
             if asked.key not in pool.template_requirements():
                 other = allow_type_with(asked, pool, shape, situation)
                 if other is not None:
@@ -70,7 +75,6 @@ def _as_sold(pool: NodePool, asked: Requirement, shape: Shape, situation: Situat
     held = Requirement.of(asked.key, "In", (value,))
     hint = f'no node of NodePool {pool.name} can have {asked}: let the pod ask {asked.key} "{value}"'
     if asked.key in pool.requirements:
-        # The pool may allow what is asked, and that is too small or not for sale.
         hint = f'let the pod ask {asked.key} "{value}", which NodePool {pool.name} allows'
     yield replace(take_value(held, shape, situation), hint=hint)
 

@@ -100,9 +100,9 @@ def _smallest_limits(pool: NodePool, situation: Situation) -> tuple[dict[str, in
         floor = max(0, -(-at_least // step))
         while high > floor and situation.tries.take(len(situation.supply.available)):
             left, _ = _bought_with(pool, limits.replaced({**rising, name: used + (high - 1) * step}), situation)
-            if left > least:
+            if sum(left) > least:
                 break
-            high -= 1
+            unserved, high = left, high - 1
         rising[name] = used + high * step
     return rising, unserved, not situation.tries.are_over
 
