@@ -10,6 +10,7 @@ from kerf.engine.decision import Decision
 from kerf.engine.place.devices import demands
 from kerf.engine.place.shapes import Shape, group_asking
 from kerf.engine.place.trial import Trial
+from kerf.model.causes import BoundAbovePlan
 from kerf.model.lowerbound import Ignored, LowerBound
 from kerf.model.pods import Pod, PodSpec
 from kerf.model.volumes import NO_MOUNTS
@@ -35,7 +36,16 @@ def bounded(decision: Decision, shapes: Sequence[Shape] = ()) -> Decision:
         bound = proven(shapes, world.supply.available, world.holding)
         if bound is not None and any(pods[0].spec.has_relations for _, pods in bought):
             bound = replace(bound, ignored=(Ignored.OTHER_PODS, *bound.ignored))
-    return replace(decision, cost=replace(decision.cost, bound=bound))
+    return _stated(decision, bound)
+
+
+def _stated(decision: Decision, bound: LowerBound | None) -> Decision:
+    """The decision with the bound; without it, and with a note, where its nodes cost less than was proven of them."""
+    price_micro = sum(node.load.offering.price_micro for node in decision.bought)
+    if bound is None or bound.micro <= price_micro:
+        return replace(decision, cost=replace(decision.cost, bound=bound))
+    note = BoundAbovePlan(bound.micro, price_micro)
+    return replace(decision, cost=replace(decision.cost, bound=None), notes=(*decision.notes, note))
 
 
 def _unserved(decision: Decision, bought: Sequence[tuple[Hashable, Sequence[Pod]]]) -> tuple[Shape, ...]:

@@ -656,6 +656,17 @@ class FarFromBound(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class BoundAbovePlan(Cause):
+    """Our own bug: nodes for the pods cost `price_micro`, less than the `bound_micro` that was proven of them.
+
+    The bound is false, so the decision states none.
+    """
+
+    bound_micro: int
+    price_micro: int
+
+
+@dataclass(frozen=True, slots=True)
 class NeverFilled(Cause):
     """No node is planned for `pod` and `others` like it: filling one stopped at an error of this type."""
 

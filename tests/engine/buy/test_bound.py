@@ -1,19 +1,37 @@
 """The lower bound: never above what a plan costs, and tight where cards decide."""
 
+from dataclasses import replace
+
 import pytest
 
 from kerf.catalog import aws
+from kerf.engine.bounding import bounded
 from kerf.engine.buy.bound import lower_bound
+from kerf.engine.decide import decide
+from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.plan import plan
 from kerf.engine.options import Options
 from kerf.engine.place.shapes import group
+from kerf.engine.world import World
+from kerf.model.causes import BoundAbovePlan
 from kerf.model.constraints import CAPACITY_TYPE
 from kerf.model.instancetypes import ON_DEMAND, SPOT, InstanceType, Offering
 from kerf.model.nodeclaim import LAUNCHED, PREDICTED_DEVICES
 from kerf.model.nodepool import NodePool
-from kerf.model.pods import Pod
+from kerf.model.pods import Container, Pod, PodSpec
 from kerf.model.promises import devices_text
-from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot, an_instance_type, cards
+from kerf.model.quantities import Resources
+from kerf.testing.builders import (
+    a_claim,
+    a_market,
+    a_node,
+    a_pod,
+    a_pool,
+    a_snapshot,
+    an_instance_type,
+    cards,
+    resources,
+)
 from tests.engine.worlds import (
     G5,
     G5_12X,
@@ -29,6 +47,7 @@ from tests.engine.worlds import (
     supply_of,
     two_containers,
 )
+from tests.sharing.nvidia.builders import A100, LAYOUT, STRATEGY
 
 
 def bound_of(pods: list[Pod], pool: NodePool, *types: InstanceType) -> int | None:
@@ -180,3 +199,43 @@ def test_the_bound_can_be_left_out() -> None:
     decided = plan(a_snapshot(pools=[a_pool()], pods=[a_pod()]), a_market(M5), Options(with_bound=False))
 
     assert decided.cost.bound_micro is None
+
+
+def test_two_instances_of_one_container_are_no_card_over_half() -> None:
+    """Three pods with two of three instances of a card each: two cards hold them, as the plugin gives the parts."""
+    pair, single = (
+        an_instance_type(f"a100-{n}", cpu=8, memory="64Gi", devices=(A100,) * n, price=f"{4.32 * n / 2}")
+        for n in (2, 1)
+    )
+    asked = Resources({"nvidia.com/mig-2g.10gb": 2}) + resources(cpu=1)
+    pods = some(3, spec=PodSpec((Container("main", asked, asked),)))
+    pool = a_pool(labels={LAYOUT: "all-2g.10gb", STRATEGY: "mixed"})
+
+    assert 4_320_000 == per_hour(planned(pods, [pool], [pair])) == bound_of(pods, pool, pair)
+    assert 4_320_000 == bound_of(pods, pool, pair, single)
+
+
+def test_a_percentage_of_a_small_card_is_less_than_of_a_large_one() -> None:
+    """Half of each of two cards that are not alike: four pods share one node, whichever card is filled first."""
+    pair = an_instance_type("pair", cpu=8, memory="64Gi", devices=(*cards(1, 10_000), *cards(1, 20_000)), price="2.00")
+    asked = Resources({"nvidia.com/gpu": 1, "nvidia.com/gpumem-percentage": 50}) + resources(cpu=1)
+    pods = some(4, spec=PodSpec((Container("main", asked, asked),)))
+
+    assert 2_000_000 == per_hour(planned(pods, [a_hami_pool()], [pair])) == bound_of(pods, a_hami_pool(), pair)
+
+
+def test_a_bound_above_the_plan_is_withdrawn() -> None:
+    """Nodes that cost less than was proven show that the bound is false: none is stated, and a note says so."""
+    snapshot = a_snapshot(pools=[a_pool()], pods=some(3, cpu=3))
+    made = decide(World(snapshot, a_market(M5)), Options())
+    cheaper = [replace(node.load, offering=replace(node.load.offering, price_micro=100_000)) for node in made.bought]
+    bought = tuple(replace(node, load=load) for node, load in zip(made.bought, cheaper, strict=True))
+
+    found = bounded(replace(made, bought=bought))
+
+    assert made.cost.bound is not None
+    assert [BoundAbovePlan(576_000, 300_000)] == [*found.notes]
+    assert found.cost.bound is None
+    assert cause_text(found.notes[0]) == (
+        "no lower bound is stated: 0.576 per hour was proven for nodes that cost 0.30, which is a bug of Kerf"
+    )

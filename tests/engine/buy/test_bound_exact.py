@@ -1,6 +1,6 @@
 """The lower bound beside the exact optimum of small cases, found by trying everything."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import combinations, permutations
@@ -15,14 +15,28 @@ from kerf.engine.buy.bound import proven
 from kerf.engine.place.fit import Placed, fit
 from kerf.engine.place.shapes import Shape, group
 from kerf.engine.supply.offered import OfferedType
+from kerf.model.gpu import NVIDIA_GPU, DeviceShape
 from kerf.model.instancetypes import InstanceType
 from kerf.model.lowerbound import Ignored, LowerBound
 from kerf.model.nodepool import NodePool
-from kerf.model.pods import Pod
+from kerf.model.pods import Container, Pod
+from kerf.model.quantities import Resources
+from kerf.sharing.nvidia.choice import MIG_CONFIGS
 from kerf.sharing.nvidia.replicas import REPLICAS_LABEL, STRATEGY_LABEL
-from kerf.testing.builders import a_container, a_node, a_pod, a_pool, an_instance_type, cards
+from kerf.testing.builders import (
+    GPUCORES,
+    GPUMEM,
+    a_container,
+    a_node,
+    a_pod,
+    a_pool,
+    an_instance_type,
+    cards,
+    resources,
+)
 from tests.engine.worlds import a_hami_pool, per_hour, planned, supply_of
 from tests.examples import examples
+from tests.sharing.nvidia.builders import LAYOUT, STRATEGY
 
 Draw = Callable[..., Any]
 A100 = next(shape for kind in aws.load().types if kind.name == "p4d.24xlarge" for shape in kind.devices)
@@ -33,7 +47,20 @@ POOLS: dict[str, NodePool] = {
     "hami": a_hami_pool(),
     "mig": a_hami_pool(annotations=MIG),
     "time-slicing": a_pool(labels={STRATEGY_LABEL: "time-slicing", REPLICAS_LABEL: "3"}),
+    "mps": a_pool(labels={STRATEGY_LABEL: "mps", REPLICAS_LABEL: "3"}),
+    "percentages": a_hami_pool(),
+    "unlike cards": a_hami_pool(),
+    "instances": a_pool(labels={LAYOUT: "all-2g.10gb", STRATEGY: "mixed"}),
+    "several instances": a_pool(labels={LAYOUT: "all-balanced", STRATEGY: "mixed"}),
+    "chosen instances": a_pool(annotations={MIG_CONFIGS: "all-2g.10gb, all-balanced"}, labels={STRATEGY: "mixed"}),
 }
+MODELS: Mapping[str, tuple[DeviceShape, ...]] = {
+    "mig": (A100,),
+    **dict.fromkeys(("instances", "several instances", "chosen instances"), (A100,)),
+}
+"""Cards of the kinds whose cards are no plain ones."""
+OF_SEVERAL = ("mps", "percentages", "unlike cards", "instances", "several instances", "chosen instances")
+"""Kinds whose pods have several containers."""
 
 
 def cheapest(pods: Sequence[Pod], offered_types: Sequence[OfferedType]) -> int | None:
@@ -82,13 +109,12 @@ def _comes(offered: OfferedType, order: Sequence[Shape]) -> bool:
 @st.composite
 def cases(draw: Draw, kind: str) -> tuple[list[Pod], list[InstanceType]]:
     """Up to five pods of up to three shapes, and up to three types."""
-    card = (A100,) if kind == "mig" else cards(1, 10_000)
     types = [
         an_instance_type(
             f"type-{number}",
             cpu=draw(st.integers(2, 12)),
             memory=f"{draw(st.integers(4, 40))}Gi",
-            devices=() if kind == "cpu" else card * draw(st.integers(1, 1 if kind == "mig" else 3)),
+            devices=_devices(draw, kind),
             price=f"{draw(st.integers(0, 40)) / 8}",
         )
         for number in range(draw(st.integers(1, 3)))
@@ -98,10 +124,49 @@ def cases(draw: Draw, kind: str) -> tuple[list[Pod], list[InstanceType]]:
     return [replace(draw(st.sampled_from(specs)), name=f"p-{number}") for number in range(count)], types
 
 
+def _devices(draw: Draw, kind: str) -> tuple[DeviceShape, ...]:
+    if kind == "cpu":
+        return ()
+    count: int = draw(st.integers(1, 1 if kind == "mig" else 3))
+    if kind == "unlike cards":
+        return tuple(card for _ in range(count) for card in cards(1, draw(st.sampled_from((10_000, 15_001, 20_000)))))
+    return MODELS.get(kind, cards(1, 10_000)) * count
+
+
+def _asked(draw: Draw, kind: str) -> Mapping[str, int]:
+    """What one container asks of cards."""
+    count = draw(st.integers(1, 3))
+    if kind in ("whole", "time-slicing", "mps"):
+        return {NVIDIA_GPU: 1 if kind == "mps" else count}
+    if kind in ("instances", "several instances", "chosen instances"):
+        if kind == "instances":
+            return {"nvidia.com/mig-2g.10gb": count}
+        return {f"nvidia.com/mig-{draw(st.sampled_from(('1g.5gb', '1g.5gb', '2g.10gb', '3g.20gb')))}": min(count, 2)}
+    percent, cores = draw(st.sampled_from((0, 19, 34, 50, 51, 67, 100))), draw(st.sampled_from((0, 19, 50, 60)))
+    memory = draw(st.sampled_from((0, 1900, 4700, 5100, 8100, 10_000))) if kind == "unlike cards" else 0
+    asked = {GPUMEM: memory} if memory else {"nvidia.com/gpumem-percentage": percent} if percent else {}
+    return {NVIDIA_GPU: min(count, 2), **asked, **({GPUCORES: cores} if cores else {})}
+
+
+def _of_several(draw: Draw, kind: str) -> Pod:
+    """A pod of one to three containers, and sometimes one that comes before them or stays beside them."""
+
+    def container(name: str, *, is_sidecar: bool = False) -> Container:
+        held = Resources(_asked(draw, kind)) if name == "main" or draw(st.integers(0, 2)) else Resources()
+        amounts = resources(cpu=draw(st.integers(1, 3)), memory=f"{draw(st.integers(1, 4))}Gi") + held
+        return Container(name, amounts, amounts, is_sidecar=is_sidecar)
+
+    names = ("main", "second", "third")[: draw(st.sampled_from((1, 1, 1, 2, 3)))]
+    before = () if draw(st.integers(0, 3)) else (container("init", is_sidecar=draw(st.booleans())),)
+    return a_pod(containers=tuple(map(container, names)), init_containers=before)
+
+
 def _spec(draw: Draw, kind: str) -> Pod:
     sizes = {"cpu": draw(st.integers(1, 6)), "memory": f"{draw(st.integers(1, 12))}Gi"}
     if kind == "cpu" or not draw(st.integers(0, 3)):
         return a_pod(**sizes)
+    if kind in OF_SEVERAL or (kind in ("whole", "time-slicing") and draw(st.booleans())):
+        return _of_several(draw, kind)
     if kind in ("whole", "time-slicing"):
         return a_pod(**sizes, gpu=draw(st.integers(1, 3)))
     if kind == "mig":

@@ -219,7 +219,7 @@ class _Draft:
     def _taken_whole(self) -> Amounts:
         """By shape: see `TypeGroup.whole_cards`."""
         found = np.zeros(self._shapes, dtype=np.int64)
-        if len({replace(device, id="", index=0, numa=0) for device in self._devices}) != 1:
+        if not _are_alike(self._devices):
             return found
         card = self._devices[0]
         if card.slots == 1 and not card.partitions and not card.profiles:
@@ -297,29 +297,66 @@ def _taking(filler: Filler, number: int, offered: OfferedType) -> _Taking:
     assert after is not None
     devices, slices = holding.cards.devices(after[0]), after[1]
     pairs = [(b, a) for b, a in zip(before, devices, strict=True) if a.used_slots > b.used_slots]
-    used = [(b, a.used_memory_mib - b.used_memory_mib, a.used_cores - b.used_cores) for b, a in pairs]
-    is_plain = len({part.container for part in slices}) == 1
-    pieces = _pieces(shape, before, slices)
-    taken = sum(memory for _, memory, _ in used), sum(cores for _, _, cores in used)
     slots = sum(a.used_slots - b.used_slots for b, a in pairs)
+    if any(device.partitions for device in before):
+        return _of_parts(pairs, slots)
+    pieces = _pieces(shape, before, slices)
+    taken = (
+        sum(a.used_memory_mib - b.used_memory_mib for b, a in pairs),
+        sum(a.used_cores - b.used_cores for b, a in pairs),
+    )
     sums = [(_SLOTS, slots)] if any(device.slots for device in before) else []
+    # Which card a slice lies on is no more than what one way to fill the node makes of it: two on one card may lie on
+    # two. So a card counts as one over half where a single slice makes it so, and slices of one container alone last
+    # for as long as each other.
+    is_plain = len({part.container for part in slices}) == 1
+    over = _over_half(before, slices) if is_plain else []
     if any(device.slots != 1 for device in before):
-        over = [(2 * memory > b.memory_mib, 2 * cores > b.cores) for b, memory, cores in used if is_plain]
-        sums += [(_MEMORY, taken[0]), (_CORES, taken[1])]
+        if _are_alike(before):
+            sums += [(_MEMORY, taken[0]), (_CORES, taken[1])]
+        elif not any(device.profiles for device in before):
+            sums += [(_MEMORY, sum(_least_memory(before, part) for part in slices if is_plain)), (_CORES, taken[1])]
         sums += [(_MEMORY_OVER_HALF, sum(m for m, _ in over)), (_CORES_OVER_HALF, sum(c for _, c in over))]
-    parts: dict[str, int] = {}
-    for b, a in pairs:
-        for old, new in zip(b.partitions, a.partitions, strict=True):
-            parts[_part(old)] = parts.get(_part(old), 0) + new.used - old.used
     sizes = [piece for piece in pieces if not isinstance(piece, str)]
     return _Taking(
-        tuple((name, amount) for name, amount in (*sums, *parts.items()) if amount > 0),
+        tuple((name, amount) for name, amount in sums if amount > 0),
         pieces,
         (*map(sum, zip(*sizes, strict=True)), len(sizes)) == (*taken, slots),
         # Pods that take several cards in part may leave gaps when they come alone, which others' order avoids.
-        is_plain and (len(used) == 1 or all(2 * m > b.memory_mib or 2 * c > b.cores for b, m, c in used)),
+        is_plain and (len(slices) == 1 or all(m or c for m, c in over)),
         slots,
     )
+
+
+def _of_parts(pairs: Sequence[tuple[DeviceState, DeviceState]], slots: int) -> _Taking:
+    """What it takes of cards that were cut beforehand: their parts by resource, whichever cards these are of.
+
+    `pairs` are cards before and after. No sum over cards says more, and how many such pods a node holds is exact.
+    """
+    parts: dict[str, int] = {}
+    for before, after in pairs:
+        for old, new in zip(before.partitions, after.partitions, strict=True):
+            parts[_part(old)] = parts.get(_part(old), 0) + new.used - old.used
+    taken = tuple((name, amount) for name, amount in parts.items() if amount > 0)
+    return _Taking(taken, (), is_whole=False, is_counted=True, slots=slots)
+
+
+def _over_half(devices: Sequence[DeviceState], slices: Sequence[Slice]) -> list[tuple[bool, bool]]:
+    """Of each slice whether it takes more than half of the memory, and of the cores, of any card."""
+    memory_mib, cores = max(each.memory_mib for each in devices), max(each.cores for each in devices)
+    if any(device.profiles for device in devices) and not _are_alike(devices):
+        return [(False, False) for _ in slices]
+    return [(2 * _least_memory(devices, part) > memory_mib, 2 * part.cores > cores) for part in slices]
+
+
+def _least_memory(devices: Sequence[DeviceState], part: Slice) -> int:
+    """MiB that the slice takes at least, whichever card it lies on: it may have asked for a percentage of one."""
+    has = {device.index: device.memory_mib for device in devices}
+    return part.memory_mib * min(has.values()) // max(1, has[part.device])
+
+
+def _are_alike(devices: Sequence[DeviceState]) -> bool:
+    return len({replace(device, id="", index=0, numa=0) for device in devices}) == 1
 
 
 def _pieces(shape: Shape, devices: Sequence[DeviceState], slices: Sequence[Slice]) -> tuple[Piece | str, ...]:
@@ -328,8 +365,7 @@ def _pieces(shape: Shape, devices: Sequence[DeviceState], slices: Sequence[Slice
     Init containers end before the others begin: of those that alone ask for cards, the one that asks most.
     """
     first = devices[0]
-    is_single = len({replace(device, id="", index=0, numa=0) for device in devices}) == 1
-    if not is_single or first.partitions or (first.slots == 1 and not first.profiles):
+    if not _are_alike(devices) or first.partitions or (first.slots == 1 and not first.profiles):
         return ()
     initial = {container.name for container in shape.spec.init_containers}
     by_container: dict[str, list[Slice]] = {}

@@ -33,7 +33,8 @@ def by_whole_cards(relaxation: Relaxation) -> Relaxation:
     left = cards - taken
     amounts = relaxation.amounts[source]
     # Cards are alike wherever some are taken, so their sums are the same multiple of each.
-    amounts[:, of_cards] = amounts[:, of_cards] // np.maximum(cards, 1)[:, None] * left[:, None]
+    some = taken > 0
+    amounts[np.ix_(some, of_cards)] = amounts[np.ix_(some, of_cards)] // cards[some, None] * left[some, None]
     takes = relaxation.takes[:, source]
     for column, (at, number) in enumerate(kinds):
         group = relaxation.groups[int(relaxation.group[at])]

@@ -17,6 +17,7 @@ from kerf.model.causes import Cause, Lack
 from kerf.model.constraints import Requirement
 from kerf.model.gpu import NVIDIA_GPU, NVIDIA_MEMORY
 from kerf.model.groups import GroupBehind, GroupIncomplete, GroupInvalid, GroupShort, GroupUntried, MinimumUnreadable
+from kerf.model.instancetypes import price_text
 from kerf.model.market import TriedAlone
 from kerf.model.placeholders import Keeper
 from kerf.model.plan import Misfit, Stage
@@ -703,6 +704,12 @@ def _above(part: int, whole: int) -> str:
     """How much more it is, in percent, rounded up to one decimal."""
     tenths = max(0, -((whole - part) * 1000 // whole))
     return f"{tenths // 10}.{tenths % 10} %"
+
+
+@words.register
+def _(cause: causes.BoundAbovePlan) -> str:
+    bound, price = price_text(cause.bound_micro), price_text(cause.price_micro)
+    return f"no lower bound is stated: {bound} per hour was proven for nodes that cost {price}, which is a bug of Kerf"
 
 
 @words.register

@@ -85,14 +85,17 @@ def _cost(
     for load, times in purchase.loads:
         types[load.offered.kind.name] += times
     counts = [load.pods for load, _ in purchase.loads]
+    price_micro = sum(load.offering.price_micro * times for load, times in purchase.loads)
+    bound_micro = None if any(purchase.left) else lower_bound(shapes, offered_types)
     return FamilyCost(
         family,
         dict(sorted(types.items())),
         tuple(sorted({load.offered.target.labels.get(ARCH, "") for load, _ in purchase.loads})),
-        sum(load.offering.price_micro * times for load, times in purchase.loads),
+        price_micro,
         (min(counts), max(counts)) if counts else (0, 0),
         sum(purchase.left),
-        None if any(purchase.left) else lower_bound(shapes, offered_types),
+        # A bound above what nodes cost is false, and our own bug.
+        None if bound_micro is not None and bound_micro > price_micro else bound_micro,
         _all_allowed(purchase, allowed),
     )
 
