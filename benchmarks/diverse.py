@@ -6,7 +6,7 @@ from the same values, though not by the same generator.
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -25,6 +25,8 @@ _SOLD = tuple((zone, SPOT) for zone in ZONES[:2]) + tuple((zone, ON_DEMAND) for 
 _CPU_M, _MEMORY_MI = (100, 250, 500, 1000, 1500), (100, 256, 512, 1024, 2048, 4096)
 _VALUES = "abcdefg"
 _SEED = 42
+LIMITS: Mapping[str, str | int] = {CPU: 10_000_000, MEMORY: "10000000Gi"}
+"""Of the pool, which no plan comes near."""
 
 
 def types(count: int = 400) -> Market:
@@ -49,13 +51,16 @@ def _type(cores: int) -> InstanceType:
 
 def diverse(count: int, seed: int = _SEED) -> ClusterSnapshot:
     """Pods of five kinds, as many of each: any; spread over zones; over nodes; beside equals in a zone; each away from
-    all others of the kind. The remainder is of the first kind. Labels and selectors of spread do not go together."""
+    all others of the kind. The remainder is of the first kind. Labels and selectors of spread do not go together.
+
+    The pool has the limits that it has there.
+    """
     made = _Maker(seed)
     kinds = (made.any, made.over_zones, made.over_nodes, made.together, made.apart)
     each = count // len(kinds)
     pods = [kind(number * each + index) for number, kind in enumerate(kinds) for index in range(each)]
     pods += [made.any(index) for index in range(len(pods), count)]
-    return a_snapshot(pools=[a_pool(capacity_types=())], pods=pods)
+    return a_snapshot(pools=[a_pool(capacity_types=(), limits=LIMITS)], pods=pods)
 
 
 def preferring(count: int, seed: int = _SEED) -> ClusterSnapshot:

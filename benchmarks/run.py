@@ -237,6 +237,8 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "kinds": partial(apart, "bench_plans", "kinds", 300),
         "beside": partial(apart, "bench_plans", "beside", 300),
         "changes": partial(apart, "bench_changes", "changes", 300),
+        "limits-far": partial(apart, "bench_limits", "far", 600),
+        "limits-reached": partial(apart, "bench_limits", "reached", 900),
         "openb": openb,
         "warm": warm,
         "replay-day": partial(replay, "day", 900),

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import (
     bench_changes,
+    bench_limits,
     bench_openb,
     bench_plans,
     bench_random,
@@ -258,3 +259,12 @@ def test_a_scored_rule_fills_what_is_there_before_it_buys(fragmentation: bool) -
     """Four halves are two cards; a pod that no type holds is left."""
     assert (2_000_000, 0) == by_score(_asking(4, 50), [_TWO_CARDS], fragmentation=fragmentation)
     assert (0, 1) == by_score([PodRow("p", {"cpu": 1 << 60}, 0)], [_ONE_CARD], fragmentation=fragmentation)
+
+
+def test_limits_are_measured_for_every_search_and_have_ranges() -> None:
+    """Those that no plan comes near, those that it just keeps to, and those that bind."""
+    ranges = tomllib.loads(Path(run.__file__).with_name("ranges.toml").read_text(encoding="utf-8"))
+    far = {f"limits_far_{name}_{what}" for name in bench_limits.cases() for what in ("cpu_part", "memory_part")}
+    tight = {f"limits_tight_{name}_loops" for name in bench_limits.cases() if name != "diverse_5000"}
+
+    assert far | tight <= ranges.keys()

@@ -9,14 +9,17 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
+from kerf.engine.buy.binding import asked_by, can_serve, charged, limits_of
 from kerf.engine.buy.cells import Place
 from kerf.engine.buy.company import rest, shared_nodes
+from kerf.engine.buy.concerns import Concerns
 from kerf.engine.buy.filling import Filler, Load, Purchase
 from kerf.engine.buy.flexibility import asks
 from kerf.engine.buy.following import NONE_COMING, Bought, Coming
 from kerf.engine.buy.joining import Joinable
 from kerf.engine.buy.launching import Needed, dealt, launches_of
 from kerf.engine.buy.limits import Ledger as Limits
+from kerf.engine.buy.limits import is_reservation
 from kerf.engine.buy.merging import merged
 from kerf.engine.buy.precedence import importance, is_better
 from kerf.engine.buy.proving import Proof, proven
@@ -63,6 +66,8 @@ class _Order:
     """Nodes that are there, where pods may go that those to be bought let in; None where none may."""
     is_brief: bool = False
     """Whether nodes are chosen with little work, to see which pods get one."""
+    limits: Limits | None = None
+    """What the nodes that are bought must keep to, where they are chosen as if pools had no limits; else None."""
 
 
 @dataclass
@@ -89,6 +94,8 @@ class _Attempt:
     notes: tuple[Cause, ...] = ()
     short: dict[int, int] = field(default_factory=dict)
     """By number in the plan's shapes how many pods got no node."""
+    is_limited: bool = True
+    """Whether limits may be why pods got none."""
     lonely: dict[int, int] = field(default_factory=dict)
     """By number in the plan's shapes how many pods found no room beside those that they must be with."""
     loads: list[Load] = field(default_factory=list)
@@ -140,7 +147,7 @@ def purchase(options: Options, made: Outcome, changed: frozenset[str] = frozense
         joinable = Joinable(made.trial, changed) if window is None else None
         first, has_launches = len(made.bought), not options.quick
         order = _Order(made, left, offered_types, options, coming, ledger, first, has_launches, joinable)
-        found = _relaxed(order)
+        found = _within_limits(order)
         made.places = join(made.trial, made.places, found.joined)
         launches = _with_what_keeps_off(found, left, joinable, made.trial) if joinable else found.launches
         made.launches, made.bought = (*made.launches, *launches), (*made.bought, *found.bought)
@@ -208,7 +215,7 @@ def bought_later(
     """
     beside = replace(made, ledger=limits, dropped={})
     order = _Order(beside, tuple(shapes), offered_types, made.options, NONE_COMING, topology, first, launches=False)
-    found = _relaxed(order)
+    found = _within_limits(order)
     proof = found.proof or proven(found.bought, topology, first)
     kept = tuple(Refusal(each.pods, each.stage, each.cause) for each in found.kept if each.cause is not None)
     return Later(found.bought, found.limits, proof.ledger, found.shapes, tuple(found.left), kept)
@@ -227,6 +234,47 @@ def _coming(made: Outcome) -> Coming:
 def _kept_for(taint: Taint, offered_types: Sequence[OfferedType]) -> list[OfferedType]:
     """The same with a taint that keeps others off."""
     return [replace(c, target=replace(c.target, taints=(*c.target.taints, taint))) for c in offered_types]
+
+
+def _within_limits(order: _Order) -> _Attempt:
+    """What is bought as if pools had no limits if these allow it; else what is bought within them.
+
+    Pods that go by no others are bought for at once, where `engine.buy.binding` looks at the same. Others are tried in
+    several ways, of which a limit must stop none that leads to nodes it allows.
+    """
+    made, limits = order.made, order.made.ledger
+    counted = limits_of(order.offered_types, limits)
+    reservations = [limit for limit in counted if is_reservation(limit)]
+    if len(reservations) == len(counted) or _are_plain(order) or not _may_be_free(order):
+        return _relaxed(order)
+    beside = replace(made, ledger=limits.only(reservations), dropped={})
+    found = _relaxed(replace(order, made=beside, limits=limits))
+    made.looks = beside.looks
+    spent = _spent(limits, found)
+    if spent is None:
+        return _relaxed(order)
+    if not order.launches:
+        found.limits = spent
+    made.dropped.update(beside.dropped)
+    return found
+
+
+def _are_plain(order: _Order) -> bool:
+    """Whether no pods go by others or prefer something."""
+    has_forms = any(len(order.made.forms.of(shape.spec)) > 1 for shape in order.shapes)
+    return not has_forms and Concerns(order.ledger, order.shapes, order.offered_types).are_none
+
+
+def _may_be_free(order: _Order) -> bool:
+    """Whether limits may have room for all of the pods."""
+    filler = Filler(order.shapes, order.made.world.holding)
+    wanted = asked_by(filler, order.offered_types, [len(shape) for shape in order.shapes])
+    return can_serve(order.offered_types, order.made.ledger, wanted)
+
+
+def _spent(limits: Limits, found: _Attempt) -> Limits | None:
+    """What is left of the limits after the nodes; None where they have no room for all."""
+    return charged(limits, (load for purchase, _, _ in found.purchases for load in purchase.loads))
 
 
 def _relaxed(order: _Order) -> _Attempt:
@@ -346,7 +394,7 @@ def _evenly_limited(order: _Order, all_of: _Attempt, found: _Attempt) -> _Attemp
     plan = all_of.plan
     spread = {n: number for n, (number, _) in plan.origins.items() if _is_spread(order, number)}
     short = {spread[n] for n in all_of.short if n in spread}
-    if not short or all(order.made.ledger.room_for(each) is None for each in order.offered_types):
+    if not short or not all_of.is_limited or _are_unlimited(order):
         return found
     # Pods that count less may have what a limit has room for.
     most = max(order.shapes[number].spec.priority for number in short)
@@ -370,6 +418,11 @@ def _evenly_limited(order: _Order, all_of: _Attempt, found: _Attempt) -> _Attemp
         return found
     whole = _attempt_for(order, all_of, {pod.key for pod in pods[few:]})
     return min(whole, best, key=_RANK)
+
+
+def _are_unlimited(order: _Order) -> bool:
+    """Whether any number of nodes of each type may be bought."""
+    return all(order.made.ledger.room_for(each) is None for each in order.offered_types)
 
 
 def _is_spread(order: _Order, number: int) -> bool:
@@ -427,11 +480,12 @@ def _attempt(order: _Order, known: Known, plan: Assigned) -> _Attempt:
         numbers, taken = rest(plan.shapes, shared.purchase)
         left, pods = shared.purchase.left, {n: plan.shapes[n].pods[int(taken[n]) :] for n in numbers}
         others = tuple(replace(plan.shapes[n], pods=pods[n][: left[n]]) for n in numbers)
-    if others and order.launches:
+    if others and order.launches and order.limits is None:
         _settle(order, found)
     buy = made.buy_briefly if order.is_brief else made.buy
     purchase = buy(others, order.offered_types, limits)
     _take(found, purchase, others)
+    found.is_limited = purchase.binding is None or bool(purchase.binding)
     if found.loads:
         more = ((_renumbered(load, numbers, len(plan.shapes)), times) for load, times in purchase.loads)
         found.loads += [load for load, times in more for _ in range(times)]
@@ -449,7 +503,15 @@ def _take(found: _Attempt, purchase: Purchase, shapes: Sequence[Shape]) -> None:
 
 
 def _settle(order: _Order, found: _Attempt) -> None:
-    """Make the launches, and charge the limits with what other types may take more."""
+    """Make the launches, and charge the limits with what other types may take more.
+
+    None where the nodes were chosen as if pools had no limits, and these do not allow them.
+    """
+    if order.limits is not None:
+        spent = _spent(order.limits, found)
+        if spent is None:
+            return
+        found.limits = spent
     available = order.made.world, found.limits
     coming = replace(order.coming, pods=(*order.coming.pods, *(each.pod for each in found.plan.joined)))
     for purchase, shapes, nodes in found.purchases[found.settled :]:

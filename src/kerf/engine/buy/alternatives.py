@@ -16,6 +16,7 @@ MOST_ALTERNATIVES = 59
 """With the planned type 60: as many as Karpenter's AWS provider sends with one launch."""
 
 _Found = tuple[tuple[str, ...], Resources]
+_UNLIMITED = Ledger((), {})
 
 
 class Others:
@@ -29,7 +30,7 @@ class Others:
         self._places: dict[str, dict[str, int]] = {}
         self._stand_in: dict[tuple[object, ...], tuple[Load, npt.NDArray[np.bool_]]] = {}
         self._sold: dict[tuple[int, int, int], tuple[Load, npt.NDArray[np.bool_]]] = {}
-        self._chosen: dict[tuple[int, int, bytes], tuple[Load, _Found]] = {}
+        self._chosen: dict[tuple[int, int, int, bytes], tuple[Load, _Found]] = {}
 
     def of(self, load: Load, times: int) -> _Found:
         """Other types of the pool that hold the same pods on as many cards, cheapest first, as far as limits allow.
@@ -38,26 +39,30 @@ class Others:
         take any of them, and none must break a limit. Cost: types, and where amounts alone decide only on arrays.
         """
         pool = load.offered.pool.name
-        if load.findings is None or load.needed or self._ledger.limit(pool) is not None:
-            return self._found(load, times)
-        # Without limits they follow from the node and from what the pool is offered.
-        question = "alternatives", self._rows_of(pool).tobytes()
+        found = self._without_limits(load)
+        if not _still_within(self._ledger, load.offered, found[1] * times):
+            found = self._one_by_one(load, times, self._ledger)
+        if self._ledger.limit(pool) is not None:
+            self._ledger.keep_free(pool, found[1], times)
+        return found
+
+    def _without_limits(self, load: Load) -> _Found:
+        """The same if there were no limits: then they follow from the node and from what the pool is offered."""
+        if load.findings is None or load.needed:
+            return self._found(load)
+        question = "alternatives", self._rows_of(load.offered.pool.name).tobytes()
         if question not in load.findings:
-            load.findings[question] = self._found(load, times)
+            load.findings[question] = self._found(load)
         found: _Found = load.findings[question]
         return found
 
-    def _found(self, load: Load, times: int) -> _Found:
-        if self._is_simple(load):
-            return self._by_amounts(load)
-        return self._one_by_one(load, times, self._supply.by_pool[load.offered.pool.name])
+    def _found(self, load: Load) -> _Found:
+        return self._by_amounts(load) if self._is_simple(load) else self._one_by_one(load, 1, _UNLIMITED)
 
     def _is_simple(self, load: Load) -> bool:
-        """Whether amounts and labels decide alone, and no limit counts."""
+        """Whether amounts and labels decide alone."""
         chosen, filler = load.offered, self._filler
         if not self._are_alike(chosen.pool.name) or load.needed:
-            return False
-        if self._ledger.limit(chosen.pool.name) is not None or COST_PER_HOUR in chosen.capacity:
             return False
         filler.held(number for number, _ in load.held)
         return not any(
@@ -80,7 +85,9 @@ class Others:
         for name, amount in (chosen.room.free - load.room.free).items():
             if amount > 0:
                 able = able & (self._amounts(chosen.pool.name, name) >= measured({name: amount}, name))
-        key = id(chosen), id(load.offering), able.tobytes()
+        # What is counted of a limited cost depends on the zones.
+        terms = id(load.room.requirements) if COST_PER_HOUR in chosen.capacity else 0
+        key = id(chosen), id(load.offering), terms, able.tobytes()
         if key not in self._chosen:
             # The load is kept, so no other can get the id of what it has.
             self._chosen[key] = load, self._named(load, [others[at] for at in np.flatnonzero(able).tolist()])
@@ -146,12 +153,14 @@ class Others:
             return False
         return not leaks(other, load.offering.capacity_type, within_cap(chosen, load.offering))
 
-    def _one_by_one(self, load: Load, times: int, others: Sequence[OfferedType]) -> _Found:
+    def _one_by_one(self, load: Load, times: int, ledger: Ledger) -> _Found:
+        """Those of which so many nodes keep to the ledger's limits, which stay as they are."""
         chosen, extra = load.offered, Resources()
+        others = self._supply.by_pool[chosen.pool.name]
         used = chosen.room.free - load.room.free
         # The load's charge has those that it needs in it.
         names = {other.kind.name for other in load.needed}
-        able = self._sold_alike(load, others) & self._may_do(load, times, used)
+        able = self._sold_alike(load, others) & self._may_do(load, times, used, ledger)
         for at in np.flatnonzero(able).tolist():
             other = others[at]
             if len(names) == MOST_ALTERNATIVES:
@@ -160,14 +169,13 @@ class Others:
                 continue
             offering = other.offering_for(load.room.requirements) or load.offering
             more = positive(charge(other, offering, load.room.requirements) - load.charge)
-            if not self._still_within(chosen, more.largest(extra) * times):
+            if not _still_within(ledger, chosen, more.largest(extra) * times):
                 continue
             if other.target.counting == chosen.target.counting and used.shortfall(other.room.free):
                 continue
             if self._holds(load, other):
                 names.add(other.kind.name)
                 extra = more.largest(extra)
-        self._ledger.keep_free(chosen.pool.name, extra, times)
         return self._in_order(load.offered.pool.name, names), extra
 
     def _in_order(self, pool: str, names: set[str]) -> tuple[str, ...]:
@@ -185,7 +193,7 @@ class Others:
         held = self._filler.fill_alike(other, load)
         return held is not None and held.held == load.held
 
-    def _may_do(self, load: Load, times: int, used: Resources) -> npt.NDArray[np.bool_]:
+    def _may_do(self, load: Load, times: int, used: Resources, ledger: Ledger) -> npt.NDArray[np.bool_]:
         """By type of the pool, whether it has enough for the load, and no more than limits allow."""
         pool, holding = load.offered.pool.name, self._filler.holding
         rows = self._rows_of(pool)
@@ -193,8 +201,8 @@ class Others:
         for name, amount in used.items() if self._are_alike(pool) else ():
             if amount > 0:
                 able &= self._amounts(pool, name) >= measured({name: amount}, name)
-        counted = self._ledger.used(pool)
-        for name, limit in (self._ledger.limit(pool) or Resources()).items():
+        counted = ledger.used(pool)
+        for name, limit in (ledger.limit(pool) or Resources()).items():
             # The price that is charged depends on the offering.
             if name != COST_PER_HOUR:
                 more = np.maximum(0, holding.capacities(name)[rows] - measured(load.charge, name))
@@ -202,12 +210,12 @@ class Others:
                 able &= more <= measured({name: room}, name)
         return able
 
-    def _still_within(self, offered: OfferedType, wanted: Resources) -> bool:
-        limits = self._ledger.limit(offered.pool.name)
-        used = self._ledger.used(offered.pool.name)
-        return limits is None or all(
-            used.get(n, 0) + wanted.get(n, 0) <= limit for n, limit in limits.items() if wanted.get(n, 0) > 0
-        )
+
+def _still_within(ledger: Ledger, offered: OfferedType, wanted: Resources) -> bool:
+    limits, used = ledger.limit(offered.pool.name), ledger.used(offered.pool.name)
+    return limits is None or all(
+        used.get(n, 0) + wanted.get(n, 0) <= limit for n, limit in limits.items() if wanted.get(n, 0) > 0
+    )
 
 
 def positive(amounts: Resources) -> Resources:

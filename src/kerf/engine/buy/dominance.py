@@ -5,15 +5,18 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from kerf.engine.buy.filling import Filler
+from kerf.engine.buy.limits import Ledger
 from kerf.engine.supply.offered import OfferedType
 from kerf.model.constraints import CAPACITY_TYPE, ZONE, ZONE_ID
 
 
-def undominated(filler: Filler, tier: Sequence[OfferedType], left: Sequence[int]) -> list[OfferedType]:
+def undominated(
+    filler: Filler, tier: Sequence[OfferedType], left: Sequence[int], ledger: Ledger | None = None
+) -> list[OfferedType]:
     """Types that hold some pod, less those that another of the same pool beats in every respect; in price order.
 
     Beaten means: no cheaper under any pod's constraints, the same devices, takes no pod the other refuses, nothing
-    more to offer, and no less charged.
+    more to offer, and no less charged to what the ledger limits; without a ledger limits are left out.
     """
     numbers = np.flatnonzero(left)
     names = sorted({name for n in numbers.tolist() for name in filler.shapes[n].requests})
@@ -25,7 +28,8 @@ def undominated(filler: Filler, tier: Sequence[OfferedType], left: Sequence[int]
         offered, takes = tier[at], holds[at]
         sold = sorted(offered.offerings, key=lambda o: (o.zone, o.capacity_type)) if narrows else []
         zones = tuple((o.zone, o.capacity_type) for o in sold)
-        charged = (-offered.capacity.get(name, 0) for name in sorted(offered.pool.limits or ()))
+        limits = ledger.limit(offered.pool.name) if ledger is not None else None
+        charged = (-offered.capacity.get(name, 0) for name in sorted(limits or ()))
         score = (*(offered.room.free.get(name, 0) for name in names), *charged, *(-o.price_micro for o in sold))
         layout = filler.holding.layout(filler.holding.row(offered))
         key = (offered.pool.name, offered.reservation, layout, takes.tobytes(), zones)

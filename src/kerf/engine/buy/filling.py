@@ -16,6 +16,7 @@ import numpy as np
 
 from kerf.engine.buy.crowding import Headcount, among, starting
 from kerf.engine.buy.flexibility import Counted, Interchangeable, asks
+from kerf.engine.buy.limits import Limit
 from kerf.engine.place.fit import narrowed
 from kerf.engine.place.shapes import UNCROWDED, Crowding, Shape, queue_order
 from kerf.engine.place.target import Room
@@ -112,12 +113,14 @@ class Purchase(Large):
     """Loads with how often each is bought, and the pods by shape that are left; `notes` on a search that failed.
 
     `filler` is what filled them, for a caller that goes on with the same shapes; None where nothing need be kept of it.
+    `binding` are the limits that had a say in the choice (`engine.buy.binding`), None where that is unknown.
     """
 
     loads: list[tuple[Load, int]] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
     notes: tuple[Cause, ...] = ()
     filler: "Filler | None" = None
+    binding: frozenset[Limit] | None = None
 
     @property
     def rank(self) -> tuple[int, int, int]:

@@ -8,7 +8,7 @@ still be bought by (pkg/controllers/provisioning/scheduling/reservationmanager.g
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from kerf.engine.place.noderooms import cards_of, family_of
 from kerf.engine.supply.offered import OfferedType
@@ -24,6 +24,14 @@ from kerf.sharing.shown import counted_as_shown
 
 _COUNTED = "counted"
 """What a node's findings have of it, as long as families and market stay."""
+
+Limit = tuple[str, str]
+"""A pool and a resource that it limits; of a reservation no pool, and its id."""
+
+
+def is_reservation(limit: Limit) -> bool:
+    """Whether it is what a reservation has, and no pool's limit."""
+    return not limit[0]
 
 
 def usage(world: World) -> dict[str, Resources]:
@@ -125,6 +133,17 @@ class Ledger:
         other._kept_free = dict(self._kept_free)
         return other
 
+    def only(self, limits: Collection[Limit]) -> "Ledger":
+        """The same where no limits and reservations count but these."""
+        other = self.copy()
+        kept = {
+            pool: {name: most for name, most in held.items() if (pool, name) in limits}
+            for pool, held in self._limits.items()
+        }
+        other._limits = {pool: Resources(held) for pool, held in kept.items() if held}
+        other._left = {name: left for name, left in self._left.items() if ("", name) in limits}
+        return other
+
     def is_used_up(self, offered: OfferedType) -> bool:
         """Whether the type is one of a reservation that has no instance left."""
         return self._left.get(offered.reservation, 1) <= 0
@@ -153,21 +172,19 @@ class Ledger:
             counts.append(left)
         return min(counts) if counts else None
 
-    def left_for(self, offered: OfferedType) -> dict[tuple[str, str], tuple[int, int]]:
+    def left_for(self, offered: OfferedType) -> dict[Limit, tuple[int, int]]:
         """What a node of the type takes of each limit of its pool, and of its reservation, and what these have left.
 
         By what is limited: the same key for all types that take of it.
         """
-        pool, used = offered.pool.name, self.used(offered.pool.name)
-        charge = dict(offered.capacity.items())
-        if COST_PER_HOUR in charge:
-            charge[COST_PER_HOUR] = max((each.price_micro for each in offered.offerings), default=0)
-        limits = self._limits.get(pool) or Resources()
-        found = {
-            (pool, name): (charge[name], max(0, limit - used.get(name, 0)))
-            for name, limit in limits.items()
-            if charge.get(name, 0) > 0
-        }
+        pool, found = offered.pool.name, dict[Limit, tuple[int, int]]()
+        used = self.used(pool)
+        for name, limit in (self._limits.get(pool) or NOTHING).items():
+            amount = offered.capacity.get(name, 0)
+            if name == COST_PER_HOUR and amount:
+                amount = max((each.price_micro for each in offered.offerings), default=0)
+            if amount > 0:
+                found[pool, name] = amount, max(0, limit - used.get(name, 0))
         if offered.reservation in self._left:
             found["", offered.reservation] = 1, max(0, self._left[offered.reservation])
         return found

@@ -2,6 +2,7 @@
 
 Pods have few shapes, so the search is over nodes full of pods and how often each is bought. For many pods of
 several shapes prices choose the nodes (`priced`); what comes that near to the least that the pods cost needs no rival.
+All of it is searched as if there were no limits first, and under those that bind only where they do (`binding`).
 Where limits leave pods over, nodes that serve most of them are looked for, too (`serving`).
 Else it is greedy: the load that serves the most value for its price is bought as often as it repeats, where the value
 of a pod is what it costs alone on its best type. Several such searches run (all types together, each type alone,
@@ -21,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kerf.engine.buy.binding import allows, asked_by, limits_of, under, within_limits
 from kerf.engine.buy.columngeneration import MOST_ROUNDS, most_kinds
 from kerf.engine.buy.dominance import undominated
 from kerf.engine.buy.filling import Filler, Load, Purchase
@@ -108,6 +110,7 @@ def cheapest_nodes(
         purchase.filler = None if fillers[-1].keeps_choice else fillers[-1]
     except Exception as error:  # our own bug must not stop every pod
         purchase = _without_search(shapes, offered_types, ledger, error)
+        purchase.binding = limits_of(offered_types, ledger)
     _charge(purchase, ledger)
     return purchase
 
@@ -135,14 +138,16 @@ def _search(
     # With minValues that may give way strict nodes are bought first, and what they leave may cost more by itself.
     is_rivalled = len(fillers) > 1 and len({each.pool.weight for each in offered_types}) == 1
     is_compared = effort.compares and work <= (_MOST_COMPARED_FAR if is_rivalled else _MOST_COMPARED)
-    rivals = list[Purchase]()
+    rivals, binding = list[Purchase](), purchase.binding or frozenset()
     if is_compared and (is_rivalled or any(purchase.left)):
-        rivals = _as_first_fit(fillers[-1], offered_types, pods, ledger)
+        rivals = under(binding, offered_types, ledger, partial(_as_first_fit, fillers[-1], offered_types, pods))
     if is_rivalled:
         purchase = best(*rivals)
-    cheapest, is_limit = purchase, effort.serves and is_limited(fillers[-1], offered_types, purchase.left, ledger)
+    are_short = is_limited(fillers[-1], offered_types, purchase.left, ledger.only(binding))
+    cheapest, is_limit = purchase, effort.serves and are_short
     if is_limit:
-        purchase = best(*_serving(fillers, offered_types, pods, ledger, effort))
+        serving = partial(_serving, fillers, offered_types, pods, effort=effort)
+        purchase = best(*under(binding, offered_types, ledger, serving))
     # Counted tier by tier, a limit may have gone to pods that had another place.
     purchase = min([purchase, *rivals], key=lambda each: unserved(shapes, each.left))
     if effort.compares and not is_compared and (is_rivalled or is_limit):
@@ -158,6 +163,7 @@ def _serving(
     offered_types: Sequence[OfferedType],
     pods: Sequence[int],
     ledger: Ledger,
+    *,
     effort: Effort,
 ) -> Iterator[Purchase]:
     """Nodes for as many of the pods as limits allow, tier by tier; with rivals also the cheapest for the same pods."""
@@ -250,6 +256,7 @@ def _by_tier(
             _charge(bought, ledger)
             purchase.loads.extend(bought.loads)
             purchase.left, purchase.notes = bought.left, tuple(dict.fromkeys((*purchase.notes, *bought.notes)))
+            purchase.binding = (purchase.binding or frozenset()) | (bought.binding or frozenset())
     return purchase
 
 
@@ -266,14 +273,22 @@ def _buy_in_tier(
     *,
     effort: Effort,
 ) -> Purchase:
-    useful = undominated(filler, tier, left)
+    """The cheapest nodes, chosen as if there were no limits where these allow it."""
+    wanted = asked_by(filler, tier, left) if limits_of(tier, ledger) else {}
+    return within_limits(tier, ledger, wanted, partial(_cheapest_in_tier, filler, left, effort))
+
+
+def _cheapest_in_tier(
+    filler: Filler, left: Sequence[int], effort: Effort, tier: Sequence[OfferedType], ledger: Ledger
+) -> Purchase:
+    useful = undominated(filler, tier, left, ledger)
     if not useful:
         return Purchase(left=list(left))
     if suits(filler, useful, left, ledger):
         return mixed(filler, useful, left)
     values = values_of(filler, useful, left)
     chosen = _by_prices(filler, useful, values, left, ledger, effort.rounds, tier)
-    settled = [] if chosen is None else [_settled(filler, useful, chosen.purchase)]
+    settled = [] if chosen is None else [_settled(filler, useful, chosen.purchase, ledger)]
     if chosen is not None and settled:
         settled[0].notes = _notes(filler, left, chosen, effort.rounds)
     # By minValues a claim names types, too, that are not worth buying.
@@ -281,7 +296,7 @@ def _buy_in_tier(
     work = sum(left) * len(rivals)
     if chosen is not None and chosen.is_within(_CLOSE):
         if work <= _MOST_COMPARED and effort.compares and not chosen.is_within(1):
-            more = [_settled(filler, useful, each) for each in _as_first_fit(filler, rivals, left, ledger)]
+            more = [_settled(filler, useful, each, ledger) for each in _as_first_fit(filler, rivals, left, ledger)]
             notes, settled = settled[0].notes, [min([*settled, *more], key=lambda purchase: purchase.rank)]
             settled[0].notes = notes
         settled[0].notes = (*settled[0].notes, *_far(settled[0], chosen))
@@ -301,7 +316,7 @@ def _buy_in_tier(
     if is_compared:
         tries += _as_first_fit(filler, rivals, left, ledger)
     tries += _parted(filler, useful, left, ledger)
-    settled.append(_settled(filler, useful, min([best, *tries], key=_preference)))
+    settled.append(_settled(filler, useful, min([best, *tries], key=_preference), ledger))
     found = min(settled, key=_preference)
     found.notes = (*_notes(filler, left, chosen, effort.rounds), *_far(found, chosen))
     if is_far and effort.compares and not is_compared:
@@ -371,9 +386,10 @@ def _left_out(filler: Filler, left: Sequence[int]) -> tuple[Cause, ...]:
     return (FilledOneByOne(apart, ports),) if apart or ports else ()
 
 
-def _settled(filler: Filler, useful: Sequence[OfferedType], purchase: Purchase) -> Purchase:
+def _settled(filler: Filler, useful: Sequence[OfferedType], purchase: Purchase, ledger: Ledger) -> Purchase:
     """The same on cheaper types, where these hold the same pods."""
-    question = "cheapest", filler.holding.rows(useful).tobytes()
+    limited = frozenset(offered.pool.name for offered in useful if ledger.limit(offered.pool.name) is not None)
+    question = "cheapest", filler.holding.rows(useful).tobytes(), limited
     purchase.loads = [(_cheapest_holder(filler, useful, load, question), times) for load, times in purchase.loads]
     return purchase
 
@@ -402,7 +418,7 @@ def _as_first_fit(
 ) -> list[Purchase]:
     """What Karpenter would buy, where that keeps to the limits; else nothing."""
     purchase = first_fit(filler.shapes, offered_types, ledger.copy(), left, relaxes=not filler.keeps_choice)
-    return [purchase] if _is_allowed(purchase, ledger) else []
+    return [purchase] if allows(ledger, purchase) else []
 
 
 def _parted(
@@ -412,26 +428,16 @@ def _parted(
     if len(offered_types) * math.prod(count + 1 for count in left) > _MOST_SETS:
         return []
     purchase = cheapest_partition(filler, offered_types, left)
-    return [purchase] if _is_allowed(purchase, ledger) else []
-
-
-def _is_allowed(purchase: Purchase, ledger: Ledger) -> bool:
-    """Whether limits have room for all of its nodes; the ledger stays as it is."""
-    spent = ledger.copy()
-    for load, times in purchase.loads:
-        room = spent.room_for(load.offered, load.charge)
-        if room is not None and room < times:
-            return False
-        spent.charge(load.offered.pool.name, load.charge, times)
-    return True
+    return [purchase] if allows(ledger, purchase) else []
 
 
 def _cheapest_holder(
-    filler: Filler, offered_types: Sequence[OfferedType], load: Load, question: tuple[str, bytes]
+    filler: Filler, offered_types: Sequence[OfferedType], load: Load, question: tuple[str, bytes, frozenset[str]]
 ) -> Load:
     """The same pods on a cheaper type of the same pool that charges no limit more, where there is one.
 
-    The `question` names the types; where none of them is, that is remembered of all nodes that are filled so.
+    The `question` names the types, and which of their pools are limited; where none of them is, that is remembered of
+    all nodes that are filled so.
     """
     findings = None if filler.keeps_choice else load.findings
     if findings is not None and question in findings:
@@ -446,7 +452,7 @@ def _cheapest_holder(
             continue
         if offered.reservation != load.offered.reservation:
             continue
-        if offered.capacity.shortfall(load.offered.capacity) and load.offered.pool.limits is not None:
+        if load.offered.pool.name in question[2] and offered.capacity.shortfall(load.offered.capacity):
             continue
         if not filler.keeps_choice and filler.takes_alike(offered, load) is False:
             continue

@@ -80,7 +80,7 @@ def served(
     `later` is by shape 1 where pods of others come first whatever their priority, else 0. Cost: some ways to fill nodes
     (`_MOST_WORK`, less where prices have few `rounds`), and once that of prices.
     """
-    useful = undominated(filler, tier, left)
+    useful = undominated(filler, tier, left, ledger)
     if not useful:
         return Purchase(left=list(left))
     return _Serving(filler, useful, left, ledger, later, rounds).best()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kerf.engine.buy.dominance import undominated
 from kerf.engine.buy.filling import Filler
-from kerf.engine.buy.limits import usage
+from kerf.engine.buy.limits import Ledger, usage
 from kerf.engine.place.shapes import group
 from kerf.engine.study.usage.overload import requested_by
 from kerf.engine.supply.holding import Holding
@@ -168,7 +168,8 @@ def _types(
 ) -> tuple[TypeReview, ...]:
     shapes = group(pods)
     filler = Filler(shapes, Holding(offered_types))
-    useful = {id(c) for c in undominated(filler, offered_types, [len(shape) for shape in shapes])}
+    limits = Ledger((each.pool for each in offered_types), {})
+    useful = {id(c) for c in undominated(filler, offered_types, [len(shape) for shape in shapes], limits)}
     running = Counter(node.labels.get(INSTANCE_TYPE, "") for node in nodes)
     pool = offered_types[0].pool.name if offered_types else ""
     bought = Counter(each.offering.instance_type for each in plan.launches if each.node_pool == pool)
