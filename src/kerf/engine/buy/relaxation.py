@@ -306,9 +306,8 @@ def _taking(filler: Filler, number: int, offered: OfferedType) -> _Taking:
         sum(a.used_cores - b.used_cores for b, a in pairs),
     )
     sums = [(_SLOTS, slots)] if any(device.slots for device in before) else []
-    # Which card a slice lies on is no more than what one way to fill the node makes of it: two on one card may lie on
-    # two. So a card counts as one over half where a single slice makes it so, and slices of one container alone last
-    # for as long as each other.
+    # Where a slice is comes from one way to fill the node: two on one card can be on two cards as well. So a card
+    # counts as one over half where a single slice makes it so, and only slices of one container last equally long.
     is_plain = len({part.container for part in slices}) == 1
     over = _over_half(before, slices) if is_plain else []
     if any(device.slots != 1 for device in before):
