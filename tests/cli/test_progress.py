@@ -153,7 +153,7 @@ def test_documents_are_counted() -> None:
 class Lists:
     """A cluster whose pods are on two pages and which has nothing else."""
 
-    async def call(self, wanted: Any, params: dict[str, Any]) -> bytes:
+    async def call(self, wanted: Any, params: dict[str, Any], namespace: str = "") -> bytes:
         """A page of a list."""
         if wanted.resource.plural != "pods":
             return b'{"metadata": {"resourceVersion": "1"}, "items": []}'

@@ -115,7 +115,14 @@ def _documents(source: Source, cut: Cutter) -> tuple[Documents, str, tuple[str, 
     if source.files:
         given = read_documents(source.files, sys.stdin, recursive=source.recursive)
         return not_empty(given, source.files), "default", ()
-    read = read_cluster(source.kubeconfig, source.context, with_usage=True, with_history=True, cut=cut.page)
+    read = read_cluster(
+        source.kubeconfig,
+        source.context,
+        with_usage=True,
+        with_history=True,
+        cut=cut.page,
+        plugin_namespaces=plugin_namespaces(),
+    )
     missing = (f"usage: {read.usage_problem}",) if read.usage_problem else ()
     for line in missing:
         echo(f"note: without {line}", err=True)

@@ -16,6 +16,8 @@ from kerf.model.constraints import Toleration
 READ_VARIABLES = frozenset({"MIG_STRATEGY", "CONFIG_FILE", "DEFAULT_CONFIG", "FALLBACK_STRATEGIES"})
 """The environment of a device plugin that is read; any other variable may be a secret."""
 READ_FLAGS = ("--mig-strategy", "--config-file")
+COPY = "kerf-gpu-sharing"
+"""The name of a ConfigMap that is a copy of what a plugin reads by another name: `kerf run` reads by name."""
 HAMIS_FILE, _CONFIGS_AT = "device-config.yaml", "/available-configs"
 HAMIS_IMAGE, NVIDIAS_IMAGE = "projecthami/hami", "nvidia/k8s-device-plugin"
 """What the charts' images end with, whatever registry they are pulled from."""

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from kerf.errors import DecodeError
 from kerf.model.causes import Cause, Name, Quoted
-from kerf.model.evidence import NO_EVIDENCE, PluginEvidence
+from kerf.model.evidence import COPY, NO_EVIDENCE, PluginEvidence
 from kerf.model.pluginnamespaces import PLUGIN_NAMESPACES
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.snapshot import ClusterSnapshot, ConfigMap
@@ -16,7 +16,7 @@ from kerf.sharing.hami.config import CONFIG_MAP as HAMI_CONFIG_MAP
 from kerf.sharing.hami.config import ConfigsDiffer
 from kerf.sharing.hami.family import Hami
 from kerf.sharing.nvidia.choice import CHOICES, CONFIGURATION_LABELS
-from kerf.sharing.nvidia.device_plugin import CONFIG_LABEL, COPY
+from kerf.sharing.nvidia.device_plugin import CONFIG_LABEL
 from kerf.sharing.nvidia.mig import Mig
 from kerf.sharing.nvidia.mig_parted import MIG_CONFIG
 from kerf.sharing.nvidia.mps import Mps

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kerf.model.causes import Cause, Name
-from kerf.model.evidence import DevicePlugin, PluginEvidence, Project, Role
+from kerf.model.evidence import COPY, DevicePlugin, PluginEvidence, Project, Role
 from kerf.model.snapshot import ConfigMap
 from kerf.sharing.hami.config import chosen, find_configs, is_config
 from kerf.sharing.hami.config import mounted as mounted_by_hami
 from kerf.sharing.installed import looks_in, what_is
-from kerf.sharing.nvidia.device_plugin import COPY, find_plugin_configs, plugin_keys
+from kerf.sharing.nvidia.device_plugin import find_plugin_configs, plugin_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,23 @@ def findings(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) -> tupl
     return tuple({each.cause: each for each in found}.values())
 
 
+def read_by_plugins(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) -> frozenset[str]:
+    """Namespace and name of the maps that plugins go by: those that they mount, or that have the form alone."""
+    hamis = {each.config_map.key for each in chosen(find_configs(config_maps, []), evidence)}
+    plugins = evidence.of(Project.NVIDIA)
+    names = [plugin for plugin in plugins if plugin.settings.config_map]
+    named = {
+        m.key
+        for m in config_maps
+        if any(m.name == plugin.settings.config_map and looks_in(plugin, m.namespace) for plugin in names)
+    }
+    formed = set() if names else {m.key for m in config_maps if plugin_keys(m)}
+    return frozenset(hamis | named | formed)
+
+
 def _of_hami(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) -> Iterator[WiringFinding]:
     there = {(m.namespace, m.name) for m in config_maps}
+    has_copy = any(m.name == COPY and is_config(m) for m in config_maps)
     readers: list[tuple[str, str, str, DevicePlugin | None]] = [
         (each.namespace, each.settings.config_map, what_is(each), each) for each in evidence.of(Project.HAMI)
     ]
@@ -88,7 +103,7 @@ def _of_hami(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) -> Iter
         if each.role is Role.HAMIS_SCHEDULER
     ]
     for namespace, name, reader, plugin in readers:
-        if name and (namespace, name) not in there:
+        if name and (namespace, name) not in there and not has_copy:
             elsewhere = sorted(m.namespace for m in config_maps if m.name == name)
             instead = sorted(m.name for m in config_maps if m.namespace == namespace and is_config(m))
             cause = ConfigMapAbsent(

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.cli.plan.test_found_configuration import (
+    HAMIS_NAME,
     SLICED,
     Json,
     config_map,
@@ -18,7 +19,7 @@ from tests.cli.plan.test_found_configuration import (
 )
 from tests.cli.program import kerf
 
-GPU, OPERATORS = {"gpu": "on"}, {"nvidia.com/gpu.deploy.device-plugin": "true"}
+GPU, COPY, SLICING = {"gpu": "on"}, "kerf-gpu-sharing", "time-slicing-config"
 CARD = {"id": "GPU-0", "count": 10, "devmem": 22888, "devcore": 100, "type": "NVIDIA-A10G", "health": True}
 
 
@@ -101,6 +102,11 @@ BROKEN: dict[str, tuple[list[Json], str]] = {
         [hamis_plugin(), node(10, "Deleted_2026.11.01 10:00:00")],
         f"kubectl annotate node n1 hami.io/node-handshake- && {RESTART}",
     ),
+    "kerf run may not read HAMi's map by its name": (
+        [hamis_plugin("mine"), hamis_map("mine")],
+        "kubectl get configmap mine -n kube-system -o json | jq '{apiVersion, kind, data, metadata: "
+        '{name: "kerf-gpu-sharing", namespace: "kube-system"}}\' | kubectl apply -f -',
+    ),
     "a taint keeps the plugin off": ([hamis_plugin(), pool(GPU, "nvidia.com/gpu")], "kubectl edit nodepool gpu"),
     "a pool names a configuration that is not there": (
         [policy("mine"), MAP, pool({"nvidia.com/device-plugin.config": "other"})],
@@ -120,12 +126,14 @@ def test_each_broken_state_is_named_with_the_command_that_ends_it(objects: list[
 
 
 SOUND: dict[str, list[Json]] = {
-    "policy and its map": [policy("mine", "any"), MAP],
+    "policy and its map": [policy(SLICING, "any"), config_map(SLICING, "gpu-operator", any=SLICED)],
     "policy of an operator elsewhere": [
-        policy("mine", "any", "kube-system"),
-        config_map("mine", "kube-system", any=SLICED),
+        policy(SLICING, "any", "kube-system"),
+        config_map(SLICING, "kube-system", any=SLICED),
     ],
-    "HAMi and its map": [hamis_plugin("mine"), hamis_scheduler("mine"), hamis_map("mine"), node()],
+    "HAMi and its map": [hamis_plugin(HAMIS_NAME), hamis_scheduler(HAMIS_NAME), hamis_map(), node()],
+    "HAMi, its map of another name, and the copy": [hamis_plugin("mine"), hamis_map("mine"), hamis_map(COPY)],
+    "the copy alone": [hamis_plugin("mine"), hamis_map(COPY)],
     "HAMi beside the operator's plugin, on nodes of their own": [
         hamis_plugin(),
         policy(""),

@@ -28,12 +28,15 @@ class Busy:
     keeps_versions: bool = True
     answers: dict[str, int] = field(default_factory=dict)
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    namespaces: list[str] = field(default_factory=list)
 
     async def answer(self, request: web.Request) -> web.Response:
         """Lists, and the groups."""
         if request.path == "/apis":
             return web.json_response({"groups": [{"name": name} for name in self.groups]})
         plural, query = request.path.rpartition("/")[2], dict(request.query)
+        if "/namespaces/" in request.path:
+            self.namespaces.append(request.path.split("/")[-2])
         self.asked.append((plural, query))
         is_exact = query.get("resourceVersionMatch") == "Exact"
         status = 410 if is_exact and not self.keeps_versions else self.answers.get(plural, 200)
@@ -63,6 +66,19 @@ def test_all_kinds_are_read_as_they_were_at_one_version() -> None:
     first, *others = [query for _, query in server.asked if "continue" not in query]
     assert {"limit": "500"} == first
     assert {("1", "Exact")} == {(query["resourceVersion"], query["resourceVersionMatch"]) for query in others}
+
+
+def test_all_config_maps_are_read_where_plugins_are() -> None:
+    """A release calls its map as it likes; of each namespace but that of Kerf's own memory, and no object twice."""
+    server = Busy()
+
+    async def reading() -> Documents:
+        async with connected(server.answer) as client:
+            return await read_objects(client, plugin_namespaces=("gpu-operator", "kerf-system", "kube-system"))
+
+    names = [each.value()["metadata"]["name"] for each in asyncio.run(reading())]
+    assert ["gpu-operator", "kube-system"] == list(dict.fromkeys(server.namespaces))
+    assert len(names) == len(set(names))
 
 
 def test_a_next_page_is_of_the_version_of_the_first() -> None:

@@ -110,3 +110,39 @@ def test_a_contradiction_of_two_maps_is_reported_and_a_tenants_map_is_none(clust
     cluster.at(20, lambda: cluster.api.delete("ConfigMap", "hami-system", "hami-scheduler-device"))
     cluster.at(21)
     assert "False" == (said(cluster) or ("", ""))[0]
+
+
+def test_a_config_map_that_a_plugin_reads_and_kerf_does_not_is_reported(cluster: Cluster) -> None:
+    """Kerf reads by name. The condition ends when a copy of the map is there, under the name that Kerf knows."""
+    path = "device-config.yaml"
+    container = {
+        "name": "device-plugin",
+        "image": "projecthami/hami:v2.10.0",
+        "volumeMounts": [{"name": "c", "mountPath": f"/{path}", "subPath": path}],
+    }
+    volumes = [{"name": "c", "configMap": {"name": "gpu-hami-scheduler-device"}}]
+    labels = {"app.kubernetes.io/component": "hami-device-plugin"}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"nodeSelector": {"gpu": "on"}, "containers": [container], "volumes": volumes},
+    }
+    daemon = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "gpu-hami-device-plugin", "namespace": "kube-system"},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+    cluster.put(pool(labels={"gpu": "on"}), pool("plain"), daemon)
+    start(cluster)
+
+    found = said(cluster)
+    assert found is not None
+    assert "True" == found[0]
+    reads = "DaemonSet kube-system/gpu-hami-device-plugin reads the ConfigMap gpu-hami-scheduler-device"
+    assert found[1].startswith(f"{reads} of namespace kube-system, and none was read there")
+    assert said(cluster, "plain") is None
+
+    copy = {"name": "kerf-gpu-sharing", "namespace": "kube-system"}
+    cluster.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": copy, "data": {path: "nvidia: {}"}})
+    cluster.at(30)
+    assert ("False", "") == said(cluster)

@@ -12,14 +12,15 @@ from kerf.cli.inputs.input import ReadInput
 from kerf.cli.render import counted, some
 from kerf.engine.explain.causes import cause_text
 from kerf.errors import DecodeError
-from kerf.model.evidence import DevicePlugin, PluginEvidence, Project
+from kerf.model.evidence import COPY, DevicePlugin, PluginEvidence, Project
 from kerf.model.nodes import Node
+from kerf.model.snapshot import ConfigMap
 from kerf.sharing.hami.config import CONFIG_KEY, ConfigsDiffer
 from kerf.sharing.hami.family import Hami
 from kerf.sharing.hami.records import HANDSHAKE, REGISTER, node_devices
 from kerf.sharing.installed import is_operators, runs_on, what_is
-from kerf.sharing.registry import families_of, problem_in
-from kerf.sharing.wiring import ConfigMapAbsent, DefaultAbsent, PassedOver, findings
+from kerf.sharing.registry import CONFIG_MAPS, families_of, problem_in
+from kerf.sharing.wiring import ConfigMapAbsent, DefaultAbsent, PassedOver, findings, read_by_plugins
 
 _OPERATORS, _PLUGINS = "gpu-operator", "kube-system"
 """Where the operator and HAMi's plugin are taken to be, for a command, where the input does not say it."""
@@ -51,6 +52,7 @@ def _configurations(read: ReadInput, hami: Hami) -> Iterator[Diagnosis]:
             yield Diagnosis("configuration", LOOK, text, _other_default(each.cause, each.plugin))
         elif isinstance(each.cause, PassedOver):
             yield Diagnosis("configuration", OK, text)
+    yield from _unread_by_run(snapshot.config_maps, snapshot.evidence)
     for config_map in snapshot.config_maps:
         error = problem_in((config_map,))
         if error is not None:
@@ -60,6 +62,17 @@ def _configurations(read: ReadInput, hami: Hami) -> Iterator[Diagnosis]:
         namespace, _, name = hami.fault.config_maps[-1].partition("/")
         hint = f"kubectl delete configmap {name} -n {namespace}, or the other, whichever is not meant"
         yield Diagnosis("configuration", LOOK, cause_text(hami.fault), hint)
+
+
+def _unread_by_run(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) -> Iterator[Diagnosis]:
+    """Maps that plugins read and `kerf run` does not: its role names the ConfigMaps that it may read."""
+    read = [m for m in config_maps if m.key in read_by_plugins(config_maps, evidence)]
+    copies = {key for m in config_maps if m.name == COPY for key in m.data}
+    for config_map in read:
+        if config_map.name not in CONFIG_MAPS and not config_map.data.keys() <= copies:
+            text = f"ConfigMap {config_map.key} is read by a plugin, and kerf run may not read it by that name"
+            copy = _copied(config_map.namespace, config_map.name, config_map.namespace, COPY)
+            yield Diagnosis("configuration", LOOK, text, copy)
 
 
 def _bring(cause: ConfigMapAbsent, plugin: DevicePlugin | None) -> str:

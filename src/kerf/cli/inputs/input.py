@@ -189,7 +189,14 @@ def _documents(source: Source, meter: Meter, *, with_usage: bool, with_history: 
 
     meter.guess(_LISTED, _CLUSTER_S)
     tell = meter.part(0.0, _LISTED)
-    found = read_cluster(source.kubeconfig, source.context, with_usage=with_usage, with_history=with_history, tell=tell)
+    found = read_cluster(
+        source.kubeconfig,
+        source.context,
+        with_usage=with_usage,
+        with_history=with_history,
+        tell=tell,
+        plugin_namespaces=plugin_namespaces(),
+    )
     return found.documents, found.namespace, found.usage_problem
 
 

@@ -9,7 +9,7 @@ permission; what only refines it is left out with a note.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -19,6 +19,7 @@ import msgspec
 
 from kerf.cli.echo import echo
 from kerf.cli.exits import ClusterUnreachable
+from kerf.engine.study.usage.history import SHARD_NAME
 from kerf.errors import ApiError
 from kerf.kube.client import ClusterTarget, Forbidden, Gone, Invalid, KubeClient, NoCluster, Unreachable
 from kerf.kube.resources import (
@@ -90,6 +91,10 @@ _OF_OTHERS = tuple(
 )
 _TEMPLATES = access("list", POD_TEMPLATES, by=READER)
 _SHARING = tuple(access("list", CONFIG_MAPS, names=(name,), by=READER) for name in SHARING_CONFIG_MAPS)
+_OF_PLUGINS = access("list", CONFIG_MAPS, by=READER)
+"""Of the namespaces of plugins: a release may call its ConfigMap whatever it likes."""
+_OWN = "kerf-system"
+"""Where the acted-out cloud keeps thousands of ConfigMaps, and those of plugins have names that are known."""
 READS = (*_REQUIRED, *_CLAIMS, *_REFINING, *_OF_OTHERS, _TEMPLATES, *_SHARING, *USAGE_READS)
 """All that is asked of a cluster."""
 Found = TypeVar("Found")
@@ -129,6 +134,20 @@ class _Head(msgspec.Struct):
         left: int | None = msgspec.field(name="remainingItemCount", default=None)
 
     metadata: Metadata
+
+
+class _Named(msgspec.Struct):
+    """An object by its name."""
+
+    class Metadata(msgspec.Struct):
+        """Its metadata."""
+
+        name: str = ""
+
+    metadata: Metadata
+
+
+_BY_NAME = frozenset(SHARING_CONFIG_MAPS)
 
 
 class ServedGroups(msgspec.Struct):
@@ -175,12 +194,14 @@ def read_cluster(
     with_history: bool = False,
     cut: Cut = _read_fields,
     tell: Tell = _untold,
+    plugin_namespaces: Collection[str] = (),
 ) -> Cluster:
     """Everything that a plan needs of a cluster; also what its pods and nodes use, and the checkpoints of that.
 
     `cut` is given each page of objects before it is kept. Says on stderr what is left out. Raises ClusterUnreachable.
     """
-    read = partial(_read, cut=cut, tell=tell, with_usage=with_usage, with_history=with_history)
+    namespaces = tuple(sorted(plugin_namespaces))
+    read = partial(_read, cut=cut, tell=tell, namespaces=namespaces, with_usage=with_usage, with_history=with_history)
     return connected(ClusterTarget(kubeconfig, context), read)
 
 
@@ -213,8 +234,10 @@ async def _asked(target: ClusterTarget, read: Callable[[KubeClient], Coroutine[A
         await client.close()
 
 
-async def _read(client: KubeClient, cut: Cut, tell: Tell, *, with_usage: bool, with_history: bool) -> Cluster:
-    documents = await read_objects(client, cut, tell)
+async def _read(
+    client: KubeClient, cut: Cut, tell: Tell, namespaces: Sequence[str], *, with_usage: bool, with_history: bool
+) -> Cluster:
+    documents = await read_objects(client, cut, tell, namespaces)
     metrics = await read_metrics(client) if with_usage else Metrics()
     usage = [parse_json(page, f"{name}.json") for name, page in metrics.pages]
     if with_history:
@@ -231,14 +254,18 @@ async def _history(client: KubeClient) -> list[Documents]:
     return [parse_json(page, "kerf-usage.json") for page in pages]
 
 
-async def read_objects(client: KubeClient, cut: Cut = _read_fields, tell: Tell = _untold) -> Documents:
+async def read_objects(
+    client: KubeClient, cut: Cut = _read_fields, tell: Tell = _untold, plugin_namespaces: Sequence[str] = ()
+) -> Documents:
     """All kinds, as they are at one moment. Raises ApiError, and ClusterUnreachable for a kind that is not there.
 
-    `tell` hears how much is done, 0 to 1: pods are counted as ten kinds, as they take most of the time.
+    `tell` hears how much is done, 0 to 1: pods are counted as ten kinds, as they take most of the time. Of the
+    namespaces of plugins all ConfigMaps are read, of others those with the names of plugins' charts.
     """
     reading = Reading(client, cut, tell=tell, weights=_WEIGHTS)
     found = [await reading.required(needed) for needed in _REQUIRED]
     found += [await reading.optional(each) for each in (*_CLAIMS, *_REFINING, *_SHARING)]
+    found += [await reading.optional(_OF_PLUGINS, each) for each in plugin_namespaces if each != _OWN]
     served = await reading.served()
     # A server looks at the role first, so a vendor whose kinds are not even there would seem to be forbidden.
     found += [await reading.optional(each) for each in _OF_OTHERS if served.has(each.resource)]
@@ -279,19 +306,19 @@ class Reading:
                 "(hint: kerf manifests --crds | kubectl apply --server-side -f -)"
             ) from error
 
-    async def optional(self, wanted: Access) -> Documents:
+    async def optional(self, wanted: Access, namespace: str = "") -> Documents:
         """All objects of a kind; none where the cluster does not have it, or may not show it."""
         try:
-            return await self._listed(wanted)
+            return await self._listed(wanted, namespace)
         except NotFound:
             return Documents()
         except Forbidden as error:
             echo(f"note: {self._without} {wanted.resource}: {error}", err=True)
             return Documents()
 
-    async def _listed(self, wanted: Access) -> Documents:
+    async def _listed(self, wanted: Access, namespace: str = "") -> Documents:
         try:
-            return await self._listed_at_once(wanted)
+            return await self._listed_at_once(wanted, namespace)
         finally:
             self._done += self._weights.get(wanted.resource.plural, 1)
             self._say(0.0)
@@ -300,21 +327,21 @@ class Reading:
         if whole := self._weights.get("", 0):
             self._tell(min(1.0, (self._done + more) / whole))
 
-    async def _listed_at_once(self, wanted: Access) -> Documents:
+    async def _listed_at_once(self, wanted: Access, namespace: str) -> Documents:
         exact = {"resourceVersion": self._version, "resourceVersionMatch": "Exact"} if self._version else {}
         try:
-            return await self._pages(wanted, {"limit": _PAGE, **exact})
+            return await self._pages(wanted, namespace, {"limit": _PAGE, **exact})
         except (Gone, Invalid, Unreachable):
             # The version is kept no longer, or this kind is counted apart, in a store of its own: as it is now, then.
-            return await self._pages(wanted, {})
+            return await self._pages(wanted, namespace, {})
 
-    async def _pages(self, wanted: Access, params: dict[str, str | int]) -> Documents:
+    async def _pages(self, wanted: Access, namespace: str, params: dict[str, str | int]) -> Documents:
         """Page by page; the server makes the next one while this one is read, which takes about as long."""
         if wanted.names:
             params["fieldSelector"] = f"metadata.name={wanted.names[0]}"
         pages: list[Documents] = []
         seen = 0
-        page = await self._client.call(wanted, params=params)
+        page = await self._client.call(wanted, namespace=namespace, params=params)
         while True:
             head = msgspec.json.decode(page, type=_Head).metadata
             self._version = self._version or head.version
@@ -327,8 +354,20 @@ class Reading:
             # Where it goes on says of which version as well, and may not be given twice.
             params = {name: value for name, value in params.items() if not name.startswith("resourceVersion")}
             params["continue"] = head.continue_
-            page, read = await asyncio.gather(self._client.call(wanted, params=params), reading)
+            more = self._client.call(wanted, namespace=namespace, params=params)
+            page, read = await asyncio.gather(more, reading)
             pages.append(read)
 
     def _parsed(self, wanted: Access, page: bytes) -> Documents:
+        if wanted == _OF_PLUGINS:
+            page = _otherwise_named(page)
         return parse_json(self._cut(wanted.resource, page), f"{wanted.resource.plural}.json")
+
+
+def _otherwise_named(page: bytes) -> bytes:
+    """A page of ConfigMaps without those that are read by name, of all namespaces, or as the history of usage."""
+    whole = msgspec.json.decode(page, type=dict[str, msgspec.Raw])
+    items = msgspec.json.decode(whole["items"], type=list[msgspec.Raw] | None) if "items" in whole else None
+    named = ((msgspec.json.decode(each, type=_Named).metadata.name, each) for each in items or ())
+    kept = [each for name, each in named if name not in _BY_NAME and not name.startswith(SHARD_NAME)]
+    return msgspec.json.encode({**whole, "items": kept})

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from kerf.errors import DecodeError
 from kerf.model.causes import Cause, Name, Quoted
-from kerf.model.evidence import HAMIS_FILE, PluginEvidence, Project, Role
+from kerf.model.evidence import COPY, HAMIS_FILE, PluginEvidence, Project, Role
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.snapshot import ConfigMap
 from kerf.sharing.config_yaml import Field, document
@@ -171,19 +171,21 @@ def mounted(evidence: PluginEvidence) -> tuple[tuple[str, str], ...]:
 def chosen(held: Sequence[HeldConfig], evidence: PluginEvidence) -> tuple[HeldConfig, ...]:
     """The maps that HAMi goes by; one, unless nothing says which of several.
 
-    What its programs mount, where that is known. Else the map of the release that runs: the chart calls the device
-    plugin `<release>-device-plugin` and the map `<release>-scheduler-device` (templates/_helpers.tpl, v2.10.0). Else
-    one in the plugin's namespace, else one with the name that the chart gives by default.
+    What its programs mount, or a copy of that, where it is known. Else the map of the release that runs: the chart
+    calls the device plugin `<release>-device-plugin` and the map `<release>-scheduler-device` (templates/_helpers.tpl,
+    v2.10.0). Else one in the plugin's namespace, else one with the name that the chart gives by default, or a copy.
     """
     named = mounted(evidence)
     if named:
-        return tuple(each for each in held if (each.config_map.namespace, each.config_map.name) in named)
+        read = tuple(each for each in held if (each.config_map.namespace, each.config_map.name) in named)
+        return read or tuple(each for each in held if each.config_map.name == COPY)
     own = evidence.of(Project.HAMI)
     releases = {(each.namespace, each.name.removesuffix("-device-plugin") + "-scheduler-device") for each in own}
     rules: tuple[Callable[[ConfigMap], bool], ...] = (
         lambda m: (m.namespace, m.name) in releases,
         lambda m: any(m.namespace == each.namespace for each in own),
         lambda m: m.name == CONFIG_MAP,
+        lambda m: m.name == COPY,
     )
     for rule in rules:
         held = [each for each in held if rule(each.config_map)] or held

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from kerf.errors import DecodeError
 from kerf.model.causes import Cause, Quoted
-from kerf.model.evidence import DevicePlugin, PluginEvidence, PluginSettings, Project
+from kerf.model.evidence import COPY, DevicePlugin, PluginEvidence, PluginSettings, Project
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.snapshot import ConfigMap
 from kerf.sharing.config_yaml import Field, document
@@ -29,8 +29,6 @@ NO_STRATEGY, SINGLE, MIXED = "none", "single", "mixed"
 _MARKS = re.compile(r"""(?ms)\A(?=.*^version\s*:\s*["']?v1\b)(?=.*^(?:sharing|flags)\s*:)""")
 _HINTS = re.compile(r"""\b(?:sharing|flags)["']?\s*:""")
 _VENDOR, _DEFAULT, _SHARED, _VERSION = "nvidia.com/", "default", ".shared", "v1"
-COPY = "kerf-gpu-sharing"
-"""The name of a ConfigMap that is a copy of what a plugin reads by another name."""
 USUAL_MAPS = ("time-slicing-config", "mps-config", "device-plugin-config", "nvidia-device-plugin-configs", COPY)
 """Names of the plugin's ConfigMaps in its chart and in NVIDIA's documentation (2026-11)."""
 TOP_KEYS = frozenset({"version", "health", "flags", "resources", "sharing", "imex"})
