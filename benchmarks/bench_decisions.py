@@ -36,6 +36,7 @@ from kerf.model.instancetypes import MICRO
 from kerf.model.market import Market
 from kerf.model.policies import FIRST_FIT
 from kerf.model.snapshot import ClusterSnapshot
+from kerf.verify.check import of_plan
 
 Figures = Iterator[tuple[str, float]]
 Decide = Callable[[ClusterSnapshot], object]
@@ -253,6 +254,27 @@ def different(pods: int = 10_000, types: int = 400) -> Figures:
     yield "different_growth", growth(planned, clusters.different, pods // 4)
 
 
+def verified(pods: int = 10_000, types: int = 400) -> Figures:
+    """What the second reader takes of a decision in percent, and how that grows: pods with zonal spread of which no two
+    are equal."""
+    market = diverse.types(types)
+    made: dict[int, tuple[Decision, float]] = {}
+    for size in (pods // 2, pods):
+        start = time.process_time()
+        made[size] = decide(World(clusters.different(size), market), _OPTIONS), 0.0
+        made[size] = made[size][0], time.process_time() - start
+    taken = {size: min(_verified_s(decision) for _ in range(_RUNS)) for size, (decision, _) in made.items()}
+    yield "verified_percent", 100 * taken[pods] / made[pods][1]
+    yield "verified_growth", taken[pods] / taken[pods // 2]
+
+
+def _verified_s(decision: Decision) -> float:
+    """CPU seconds for the rules of one decision."""
+    start = time.process_time()
+    assert not of_plan(decision)
+    return time.process_time() - start
+
+
 def alone(pods: int = 10_000, few: int = 2_000, types: int = 400, pairs: int = 800) -> Figures:
     """A plan for pods that each keep others of their own workload off their node, and there are no others; and one for
     pods without labels that each keep off another pod."""
@@ -377,6 +399,7 @@ SETS: dict[str, Callable[..., Figures]] = {
     "zonal": zonal,
     "different": different,
     "alone": alone,
+    "verified": verified,
     "labels": labels,
     "strangers": strangers,
     "preferences": preferences,

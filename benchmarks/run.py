@@ -227,6 +227,7 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "spread": partial(apart, "bench_decisions", "spread", 300),
         "zonal": partial(apart, "bench_decisions", "zonal", 120),
         "different": partial(apart, "bench_decisions", "different", 300),
+        "verified": partial(apart, "bench_decisions", "verified", 120),
         "alone": partial(apart, "bench_decisions", "alone", 300),
         "labels": partial(apart, "bench_decisions", "labels", 300),
         "strangers": partial(apart, "bench_decisions", "strangers", 300),

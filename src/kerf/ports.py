@@ -10,6 +10,7 @@ from kerf.errors import ApiError
 from kerf.model.capacitybuffers import CapacityBuffer, Scalable
 from kerf.model.constraints import Taint
 from kerf.model.events import Occurrence
+from kerf.model.market import Market
 from kerf.model.nodeclaim import Condition, NodeClaim
 from kerf.model.nodes import Node
 from kerf.model.plan import Launch, Plan
@@ -18,6 +19,7 @@ from kerf.model.provisioningrequests import ProvisioningRequest
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ClusterSnapshot, Report, Watched
 from kerf.model.usage import Usage
+from kerf.model.violations import Violation
 from kerf.model.windows import CapacityWindow
 
 
@@ -221,4 +223,8 @@ class PlanFeed(Protocol):
 
     def publish(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
         """Take note of a decision."""
+        ...
+
+    def refuse(self, snapshot: ClusterSnapshot, market: Market, breaches: Sequence[Violation]) -> None:
+        """Take note of what of a decision broke a rule and is not carried out, and of the input that led to it."""
         ...

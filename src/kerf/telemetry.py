@@ -42,6 +42,12 @@ DISRUPTION_DECISIONS = Counter(
     ["decision", "reason", "consolidation_type"],
     registry=REGISTRY,
 )
+DECISIONS_REFUSED = Counter(
+    "kerf_decisions_refused",
+    "Decisions of which Kerf did not carry out a part, because it broke a rule; each rule once a decision",
+    ["rule"],
+    registry=REGISTRY,
+)
 DISRUPTION_ELIGIBLE = Gauge(
     "karpenter_voluntary_disruption_eligible_nodes",
     "Nodes that may go for a reason and that nothing forbids to, at the last look",

@@ -16,6 +16,7 @@ from kerf.controllers.market import MarketBook
 from kerf.controllers.runtime import Controller, Ports, Runtime
 from kerf.manifests.decode import decode_object
 from kerf.manifests.encode import condition_list, node_claim_object, node_claim_status, node_merged, resource_texts
+from kerf.model.market import Market
 from kerf.model.nodeclaim import (
     INITIALIZED,
     LAUNCHED,
@@ -31,6 +32,7 @@ from kerf.model.nodes import Node
 from kerf.model.plan import Launch, Plan
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot, Relisted, Synced
+from kerf.model.violations import Violation
 from kerf.sim.kubernetes.adapter import SimReader, SimRecorder, SimWriter
 from kerf.sim.objects import Json
 from kerf.state import ClusterState
@@ -49,6 +51,7 @@ class Feed:
 
     def __init__(self) -> None:
         self.plans: list[tuple[float, Plan]] = []
+        self.refused: list[tuple[Violation, ...]] = []
 
     def launching(self, launches: Sequence[Launch]) -> None:
         """See PlanFeed."""
@@ -56,6 +59,10 @@ class Feed:
     def publish(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
         """Take note of a decision."""
         self.plans.append((snapshot.taken_at_s - START_S, plan))
+
+    def refuse(self, snapshot: ClusterSnapshot, market: Market, breaches: Sequence[Violation]) -> None:
+        """Take note of what broke a rule."""
+        self.refused.append(tuple(breaches))
 
 
 class Cluster(World):

@@ -10,9 +10,8 @@ import pytest
 
 from kerf.controllers.deciding import Threaded
 from kerf.controllers.disruption import DisruptionController
+from kerf.controllers.lastline import checked_command, checked_decision
 from kerf.controllers.provisioning import Provisioning
-from kerf.engine.decide import decide
-from kerf.engine.disruption.first import first_command
 from kerf.engine.explain.plan import explain
 from kerf.model.promises import planned_type
 from kerf.model.snapshot import Upserted
@@ -74,7 +73,7 @@ def with_room(cluster: Cluster) -> None:
 def test_a_node_that_is_tainted_while_it_is_decided_is_not_promised(cluster: Cluster) -> None:
     """Another is bought for the pod."""
     with_room(cluster)
-    provisioned(cluster, Meanwhile(decide, lambda: tainted(cluster)))
+    provisioned(cluster, Meanwhile(checked_decision, lambda: tainted(cluster)))
     cluster.at(20)
 
     assert 2 == len(cluster.names("NodeClaim"))
@@ -115,7 +114,7 @@ def test_of_a_pod_that_is_bound_while_the_plan_is_explained_nothing_is_said(clus
 def test_a_lead_that_ends_while_it_is_decided_buys_nothing(cluster: Cluster) -> None:
     """The next lead decides anew, and buys once."""
     cluster.put(pool())
-    deciding = Meanwhile(decide, lambda: cluster.runtime.follow())
+    deciding = Meanwhile(checked_decision, lambda: cluster.runtime.follow())
     provisioned(cluster, deciding)
     cluster.at(20)
     assert (True, []) == (deciding.has_happened, cluster.names("NodeClaim"))
@@ -130,7 +129,7 @@ def test_what_changes_while_a_node_is_looked_at_is_looked_at_again(cluster: Clus
     cluster.put(pool(disruption=ANY_NUMBER), pod(node="node-1"))
     cluster.running(1, **MAY_GO)
     change = {"metadata": {"labels": {"a": "b"}}}
-    deciding = Meanwhile(first_command, lambda: cluster.api.patch("Pod", "default", "p", change))
+    deciding = Meanwhile(checked_command, lambda: cluster.api.patch("Pod", "default", "p", change))
     ports = replace(cluster.ports, deciding=deciding)
     cluster.start(DisruptionController(cluster.state, ports, cluster.book, cluster.actuator, cluster.settings))
     cluster.at(35)
@@ -140,7 +139,7 @@ def test_what_changes_while_a_node_is_looked_at_is_looked_at_again(cluster: Clus
 
 def taken_away(cluster: Cluster, change: Callable[[], object]) -> list[str]:
     """The claims that go, where this changes while the command is decided that has rested."""
-    deciding = Meanwhile(first_command, change, turns=(2,))
+    deciding = Meanwhile(checked_command, change, turns=(2,))
     ports = replace(cluster.ports, deciding=deciding)
     cluster.start(DisruptionController(cluster.state, ports, cluster.book, cluster.actuator, cluster.settings))
     cluster.at(35)
@@ -207,7 +206,7 @@ def test_a_node_that_changes_during_each_decision_keeps_only_itself(cluster: Clu
         free = {"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": None}}}
         cluster.loop.call_later(0.5, lambda: cluster.api.patch("Node", "", "node-1", free))
 
-    ports = replace(cluster.ports, deciding=Meanwhile(first_command, kept_for_a_moment, turns=range(1, 99)))
+    ports = replace(cluster.ports, deciding=Meanwhile(checked_command, kept_for_a_moment, turns=range(1, 99)))
     cluster.start(DisruptionController(cluster.state, ports, cluster.book, cluster.actuator, cluster.settings))
     cluster.at(62)
     assert [] == going(cluster)
@@ -226,7 +225,7 @@ def test_a_pod_that_is_made_again_while_it_is_decided_gets_one_node(cluster: Clu
         cluster.api.create(larger)
         cluster.api.patch("Pod", "default", "p", {"status": larger["status"]}, subresource="status")
 
-    ports = replace(cluster.ports, deciding=Meanwhile(decide, again))
+    ports = replace(cluster.ports, deciding=Meanwhile(checked_decision, again))
     cluster.start(Provisioning(cluster.state, ports, cluster.book, cluster.actuator, cluster.settings))
     cluster.at(30)
 

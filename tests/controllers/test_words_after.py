@@ -10,8 +10,10 @@ import pytest
 import kerf.controllers
 from kerf.controllers.disruption import DisruptionController
 from kerf.controllers.provisioning import Provisioning
+from kerf.model.market import Market
 from kerf.model.plan import Launch, Plan
 from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.violations import Violation
 from tests.controllers.cluster import STAGES, Cluster, pod, pool
 
 _ROOM = Path(kerf.controllers.__file__).parent
@@ -35,6 +37,9 @@ class Watching:
         """Claims that are there, and those of them that go."""
         claims = [obj["metadata"] for obj in self._cluster.api.list("NodeClaim")]
         self.seen.append((len(claims), sum("deletionTimestamp" in each for each in claims)))
+
+    def refuse(self, snapshot: ClusterSnapshot, market: Market, breaches: Sequence[Violation]) -> None:
+        """See PlanFeed."""
 
 
 def _functions() -> Iterator[tuple[tuple[str, str], ast.FunctionDef | ast.AsyncFunctionDef]]:

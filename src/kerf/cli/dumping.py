@@ -24,7 +24,7 @@ from kerf.cli.echo import echo
 from kerf.cli.exits import DONE
 from kerf.cli.inputs.catalogue import is_live, read_market
 from kerf.cli.inputs.input import Source, given_instant, note_foreign, plugin_namespaces
-from kerf.cli.inputs.leader import NoLeader, ask_leader
+from kerf.cli.inputs.leader import NoLeader, RefusedReport, ask_leader
 from kerf.cli.inputs.leaderflags import LeaderFlags
 from kerf.cli.inputs.live import read_cluster
 from kerf.cli.inputs.replay import END, digest_of
@@ -139,6 +139,8 @@ def _with_leader(header: ClusterDump, source: Source, flags: LeaderFlags) -> Clu
         line = f"the leader's stock-outs, back-offs and decisions: {error}"
         echo(f"note: without {line}", err=True)
         return replace(header, missing=(*header.missing, line))
+    if answer.refused is not None:
+        echo(f"note: {refused_text(answer.refused)}", err=True)
     return replace(
         header,
         strategy=answer.strategy,
@@ -150,6 +152,14 @@ def _with_leader(header: ClusterDump, source: Source, flags: LeaderFlags) -> Clu
         withheld=answer.withheld,
         decisions=answer.decisions,
     )
+
+
+def refused_text(refused: RefusedReport) -> str:
+    """What a reader of a bug report wants to know first: which rule a decision broke, where, and when."""
+    breaches = [f"{each.rule}: {each.object}: expected {each.expected}, got {each.got}" for each in refused.breaches]
+    first = f" ({breaches[0]})" if breaches else ""
+    many = "a decision" if refused.count == 1 else f"{refused.count} decisions"
+    return f"the leader left out a part of {many} that broke a rule, the last at {refused.at}{first}"
 
 
 def _with_catalogue(header: ClusterDump, source: Source, pools: tuple[NodePool, ...]) -> ClusterDump:

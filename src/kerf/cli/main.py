@@ -22,6 +22,7 @@ from kerf.errors import InputError, KerfError
 
 COMMANDS = {
     "plan": "Say what Kerf would do now, in the cluster or with manifests. Changes nothing.",
+    "verify": "Put a printed plan to plain rules: each card, node, limit, quota, budget and group.",
     "snapshot": "Write all objects that a plan depends on to one file: to plan elsewhere, to edit, to send.",
     "explain": "Say why a pod waits, why a node stays or goes, and the smallest change that helps.",
     "simulate": "Run the controllers in virtual time: timeline, cost, waiting, waste.",
@@ -47,6 +48,7 @@ HIDDEN = {"hami-extender": "HAMi's scheduler extender and webhook, for clusters 
 _MODULES = {
     "plan": "plan.command",
     "explain": "explain.command",
+    "verify": "verify.command",
     "lint": "lint.command",
     "advise": "advise.command",
     "doctor": "doctor.command",

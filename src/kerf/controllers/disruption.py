@@ -13,6 +13,7 @@ from kerf.config import IGNORE_BUDGETS, Settings
 from kerf.controllers.actuator import Acts
 from kerf.controllers.deciding import still_goes
 from kerf.controllers.elapsed import passed_s
+from kerf.controllers.lastline import LastLine, checked_command
 from kerf.controllers.market import MarketBook
 from kerf.controllers.options import options_of
 from kerf.controllers.portions import Portions
@@ -28,7 +29,6 @@ from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.consolidation import unconsolidatable
 from kerf.engine.disruption.drift import waiting as drift_waiting
 from kerf.engine.disruption.drift import without_place
-from kerf.engine.disruption.first import first_command
 from kerf.engine.disruption.obstacles import protected, unprotected, unprotected_nodes
 from kerf.engine.disruption.repair import too_many
 from kerf.engine.disruption.staticdrift import waiting as static_waiting
@@ -40,6 +40,7 @@ from kerf.engine.explain.disruption import (
     obstacle_text,
     unconsolidatable_text,
 )
+from kerf.engine.explain.violations import violation_text
 from kerf.engine.leaving import moves
 from kerf.engine.supply.warmstart import WarmStart
 from kerf.engine.world import World
@@ -50,6 +51,7 @@ from kerf.model.nodepool import EMPTY, UNDERUTILIZED, WHEN_EMPTY
 from kerf.model.nodepool import UNHEALTHY as REASON_UNHEALTHY
 from kerf.model.plan import NodePlacement
 from kerf.model.snapshot import ClusterSnapshot, Deleted, Event, Synced, Watched
+from kerf.model.violations import PartKind, Violation
 from kerf.state import ClusterState
 from kerf.telemetry import DISRUPTION_DECISIONS, DISRUPTION_ELIGIBLE, DISRUPTION_SECONDS, DISRUPTIONS_ALLOWED
 
@@ -92,6 +94,7 @@ class DisruptionController:
     def __init__(self, state: ClusterState, ports: Ports, book: MarketBook, actuator: Acts, settings: Settings) -> None:
         self._state, self._ports, self._book, self._actuator, self._settings = state, ports, book, actuator, settings
         self._portions = Portions(state, settings)
+        self._last_line = LastLine(self.name, ports.feed)
         # Times here are those that have passed, whatever the clock is set to (`passed_s`).
         # What was decided and when; lost at a restart, which only means deciding once more.
         self._resting: tuple[tuple[str, ...], float] | None = None
@@ -282,8 +285,12 @@ class DisruptionController:
         for pool in static_waiting(world, found):
             text = f"nodes have drifted and wait: {in_its_place_text(pool, 'their')}"
             self._ports.recorder.record(events.disruption_blocked("NodePool", str(pool.pool), text))
-        work = partial(first_command, world, found, placements, repacks=repacks, asked=self._asked, plan=plan)
-        command, held = await self._ports.deciding.run(work)
+        work = partial(checked_command, world, found, placements, repacks=repacks, asked=self._asked, plan=plan)
+        checked, held = await self._ports.deciding.run(work)
+        command = checked.command
+        self._last_line.note(world, checked.violations)
+        for node, why in _kept_by(checked.violations):
+            self._ports.recorder.record(events.disruption_blocked("Node", node, why))
         if command is None and repacks:
             self._repacks.found_none(snapshot, market, found)
         self._columns = world.left() or self._columns
@@ -333,6 +340,16 @@ class DisruptionController:
             if held is not None and not (isinstance(held, NodePoolBudget) and held.going):
                 text = blocking_budget_text(held, reason)
                 self._ports.recorder.record(events.disruption_blocked("NodePool", name, text))
+
+
+def _kept_by(breaches: Iterable[Violation]) -> Iterable[tuple[str, str]]:
+    """The nodes that stay because their going would break a rule, each with the first breach."""
+    found: dict[str, str] = {}
+    for breach in breaches:
+        for part in breach.parts:
+            if part.kind == PartKind.DELETION:
+                found.setdefault(part.name, f"Kerf refused its own plan, which broke a rule: {violation_text(breach)}")
+    return sorted(found.items())
 
 
 def _opens_s(snapshot: ClusterSnapshot) -> float:

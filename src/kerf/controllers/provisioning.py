@@ -15,6 +15,7 @@ from kerf.config import Settings
 from kerf.controllers.actuator import Acts
 from kerf.controllers.deciding import Takers, still_holds
 from kerf.controllers.elapsed import passed_s
+from kerf.controllers.lastline import LastLine, checked_decision
 from kerf.controllers.lastword import Expectations
 from kerf.controllers.market import MarketBook
 from kerf.controllers.moves import SUCCEEDS_S
@@ -23,7 +24,6 @@ from kerf.controllers.outsized import Outsized
 from kerf.controllers.portions import Portions
 from kerf.controllers.runtime import DONE, Ports, Result
 from kerf.engine.buy.floors import lacking
-from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.hints.tries import Tries
@@ -85,6 +85,7 @@ class Provisioning:
         self._turns_s = inf
         self._waits_for_windows = self._seeks_room = False
         self._portions = Portions(state, settings)
+        self._last_line = LastLine(self.name, ports.feed)
         self._outsized = Outsized(state, settings.settled_s)
         # The uids of pods that had their turn while others were left for a later pass.
         self._tried: frozenset[str] = frozenset()
@@ -169,8 +170,10 @@ class Provisioning:
             return self._at_turn(self._again(), now)
         options = options_of(self._settings, follows=True)
         world = World(snapshot, market, kept=self._kept)
-        decision = await self._ports.deciding.run(partial(decide, world, options))
+        checked = await self._ports.deciding.run(partial(checked_decision, world, options))
+        decision = checked.decision
         self._kept = decision.kept or self._kept
+        self._last_line.note(world, checked.violations)
         if not still_holds(decision, self._state, self._dropped):
             # Decide again at once, from what is there now.
             self._dropped += 1

@@ -18,8 +18,10 @@ from kerf.kube.decisions import AccessRefusal
 from kerf.model.constraints import Requirements
 from kerf.model.dump import MOST_DECISIONS
 from kerf.model.instancetypes import OfferingKey
+from kerf.model.market import Market
 from kerf.model.plan import Cost, Deletion, Launch, PlacedPod, Plan, Stage, Unplaced
 from kerf.model.snapshot import ClusterSnapshot, Upserted
+from kerf.model.violations import Violation
 from kerf.state import ClusterState
 from kerf.testing.builders import a_pod
 
@@ -33,6 +35,9 @@ class Silent:
         """See PlanFeed."""
 
     def publish(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
+        """See PlanFeed."""
+
+    def refuse(self, snapshot: ClusterSnapshot, market: Market, breaches: Sequence[Violation]) -> None:
         """See PlanFeed."""
 
 

@@ -47,6 +47,7 @@ class Answer:
     withheld: Withheld = NOTHING_WITHHELD
     decisions: tuple[Mapping[str, Any], ...] = ()
     shadow: "ShadowReport | None" = None
+    refused: "RefusedReport | None" = None
 
 
 def ask_leader(kubeconfig: str | None, context: str | None, flags: LeaderFlags) -> Answer:
@@ -125,6 +126,7 @@ def answer_of(body: bytes) -> Answer:
         withheld_of(raw.market),
         tuple(raw.decisions),
         raw.shadow,
+        raw.refused,
     )
 
 
@@ -181,9 +183,27 @@ class ShadowReport(msgspec.Struct):
     waves: list[ShadowWave] = []
 
 
+class Breach(msgspec.Struct):
+    """What of a decision broke a rule."""
+
+    rule: str
+    object: str
+    expected: str
+    got: str
+
+
+class RefusedReport(msgspec.Struct):
+    """How many decisions broke a rule and were not carried out so, and what was wrong with the last of them."""
+
+    count: int
+    at: str
+    breaches: list[Breach] = []
+
+
 class _Answer(msgspec.Struct):
     settings: _Settings = msgspec.field(default_factory=_Settings)
     catalogue: _Catalogue = msgspec.field(default_factory=_Catalogue)
     market: dict[str, Any] = {}
     decisions: list[dict[str, Any]] = []
+    refused: RefusedReport | None = None
     shadow: ShadowReport | None = None

@@ -50,8 +50,8 @@ def plan_parts(plan: Plan, snapshot: ClusterSnapshot) -> Json:
         **({"lowerBound": _proof(cost.bound)} if cost.bound is not None and cost.bound.worths else {}),
         "launches": map(launch_object, plan.launches),
         **({"relabels": [_relabel(relabel) for relabel in plan.relabels]} if plan.relabels else {}),
-        "deletions": [_deletion(each) for each in plan.deletions if not each.replaced_by],
-        "replacements": [_replacement(each) for each in plan.deletions if each.replaced_by],
+        "deletions": [_deletion(each, snapshot) for each in plan.deletions if not each.replaced_by],
+        "replacements": [_replacement(each, snapshot) for each in plan.deletions if each.replaced_by],
         "evictions": map(_eviction, plan.evictions),
         "placements": (placement_object(placement, snapshot) for placement in plan.placements),
         "unplaced": map(unplaced_object, plan.unplaced),
@@ -202,18 +202,25 @@ def slice_object(part: Slice) -> Json:
     }
 
 
-def _deletion(deletion: Deletion) -> Json:
+def _deletion(deletion: Deletion, snapshot: ClusterSnapshot) -> Json:
+    moves = [placement_object(placement, snapshot) for placement in deletion.moved]
     return {
         "node": deletion.node,
         "nodePool": deletion.node_pool,
+        "reason": deletion.reason,
         "perHourSaved": price_number(deletion.saved_micro),
+        **({"moves": moves} if moves else {}),
         "why": deletion.why,
     }
 
 
-def _replacement(deletion: Deletion) -> Json:
+def _replacement(deletion: Deletion, snapshot: ClusterSnapshot) -> Json:
     """A node that goes once the launches that get its pods are up."""
-    return {**_deletion(deletion), "launches": list(deletion.replaced_by), "moved": [p.pod.pod for p in deletion.moved]}
+    return {
+        **_deletion(deletion, snapshot),
+        "launches": list(deletion.replaced_by),
+        "moved": [p.pod.pod for p in deletion.moved],
+    }
 
 
 def unplaced_object(unplaced: Unplaced) -> Json:

@@ -2,6 +2,7 @@
 
 from collections.abc import Container
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import click
@@ -39,12 +40,14 @@ from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.candidates import candidates
 from kerf.engine.disruption.causes import HasExpired
+from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.ending import endings
 from kerf.engine.disruption.first import first_command
 from kerf.engine.explain.choices import with_runners_up
 from kerf.engine.explain.disruption import explained as command_explained
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.plan import explain as explained
+from kerf.engine.explain.violations import left_out_notes
 from kerf.engine.options import Options
 from kerf.engine.place.shapes import group
 from kerf.engine.study.sizing.compare import compared
@@ -55,6 +58,7 @@ from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.dump import ClusterDump
 from kerf.model.instancetypes import price_text
 from kerf.model.plan import NodePlacement, Plan
+from kerf.verify.passing import first_passing, passing
 
 _MOST_NODES = 3
 _DECIDED, _BOUNDED = 0.6, 0.7
@@ -95,13 +99,14 @@ def show(flags: dict[str, Any]) -> int:
         decision = decide(World(read.snapshot, read.market), options)
         watch.lap("plan_s")
         meter.guess(_BOUNDED, _about_s(read) / 4)
-        decision = bounded(decision)
+        checked = passing(bounded(decision))
+        decision = checked.decision
         watch.lap("bound_s")
         meter.guess(1.0, _about_s(read) / 2)
         made = with_deletions(explained(decision, Tries.for_all()), decision, read, whole)
         beside = (*deadline_notes(read), *_ending_notes(read), *_price_notes(read), *assumed(read))
         unread = unread_budgets(whole.snapshot, [each.node for each in made.deletions])
-        made = replace(made, notes=(*made.notes, *beside, *unread))
+        made = replace(made, notes=(*made.notes, *left_out_notes(checked.violations), *beside, *unread))
         if output != "table":
             made = replace(made, launches=with_runners_up(made.launches, read.world))
     watch.lap("plan_s")
@@ -219,8 +224,9 @@ def decided(read: ReadInput, options: Options, asked: Container[str] = ()) -> tu
 
     Hints are tried first for pods that are `asked` about, by key.
     """
-    decision = decide(World(read.snapshot, read.market), options)
-    return decision, with_deletions(explained(decision, asked=asked), decision, read)
+    checked = passing(decide(World(read.snapshot, read.market), options))
+    made = with_deletions(explained(checked.decision, asked=asked), checked.decision, read)
+    return checked.decision, replace(made, notes=(*made.notes, *left_out_notes(checked.violations)))
 
 
 def with_deletions(made: Plan, decision: Decision, read: ReadInput, whole: ReadInput | None = None) -> Plan:
@@ -232,13 +238,21 @@ def with_deletions(made: Plan, decision: Decision, read: ReadInput, whole: ReadI
     everything, options = whole or read, decision.options
     snapshot, world = everything.snapshot, World(everything.snapshot, everything.market, options)
 
+    @cache
     def placements() -> tuple[NodePlacement, ...]:
         if snapshot.pending == read.snapshot.pending:
             return made.placements
         others = decide(world, replace(options, with_bound=False))
         return (*made.placements, *others.placements)
 
-    command, _ = first_command(world, candidates(snapshot)[0], placements, plan=lambda: decision)
+    found = candidates(snapshot)[0]
+
+    def propose(left_out: frozenset[str]) -> Command | None:
+        left = [each for each in found if each.node.name not in left_out]
+        return first_command(world, left, placements, plan=lambda: decision)[0]
+
+    checked = first_passing(world, propose, placements)
+    command, made = checked.command, replace(made, notes=(*made.notes, *left_out_notes(checked.violations)))
     if command is None:
         return made
     first = command_explained(command)

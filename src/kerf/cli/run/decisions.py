@@ -15,8 +15,10 @@ from kerf.engine.study.refit import Fleet
 from kerf.manifests.clusterdump.decode import exact_text, market_object
 from kerf.model.dump import DUMP_VERSION, MOST_DECISIONS, MOST_LETTERS, MOST_NAMED
 from kerf.model.instancetypes import price_number
+from kerf.model.market import Market
 from kerf.model.plan import Launch, Plan
 from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.violations import Violation
 from kerf.ports import PlanFeed
 
 
@@ -26,6 +28,10 @@ class Decisions:
     def __init__(self, feed: PlanFeed) -> None:
         self._feed = feed
         self._last: deque[Mapping[str, Any]] = deque(maxlen=MOST_DECISIONS)
+        self._refused = 0
+        self._breaches: Mapping[str, Any] | None = None
+        self.input: tuple[ClusterSnapshot, Market] | None = None
+        """What the last decision was made from that broke a rule; None where none did."""
 
     def launching(self, launches: Sequence[Launch]) -> None:
         """See PlanFeed."""
@@ -36,6 +42,17 @@ class Decisions:
         self._feed.publish(snapshot, plan)
         if not plan.is_empty or plan.unplaced:
             self._last.append(_decision(snapshot, plan))
+
+    def refuse(self, snapshot: ClusterSnapshot, market: Market, breaches: Sequence[Violation]) -> None:
+        """See PlanFeed. Of the last such decision its input is kept, for a report of the bug."""
+        self._feed.refuse(snapshot, market, breaches)
+        self._refused += 1
+        self._breaches = _refusal(snapshot, breaches)
+        self.input = snapshot, market
+
+    def refused(self) -> Mapping[str, Any] | None:
+        """How many decisions broke a rule, and what was wrong with the last of them; None where none did."""
+        return None if self._breaches is None else {"count": self._refused, **self._breaches}
 
     def last(self) -> tuple[Mapping[str, Any], ...]:
         """At most 20, the newest last."""
@@ -71,6 +88,21 @@ def _decision(snapshot: ClusterSnapshot, plan: Plan) -> Mapping[str, Any]:
     }
 
 
+def _refusal(snapshot: ClusterSnapshot, breaches: Sequence[Violation]) -> Mapping[str, Any]:
+    """The breaches of one decision, each once, at most as many as are named."""
+    distinct = dict.fromkeys((str(b.rule), str(b.object), str(b.expected), str(b.got)) for b in breaches)
+    named = [
+        {"rule": rule, "object": _short(of), "expected": _short(expected), "got": _short(got)}
+        for rule, of, expected, got in list(distinct)[:MOST_NAMED]
+    ]
+    return {
+        "at": exact_text(snapshot.taken_at_s),
+        "stateVersion": snapshot.version,
+        "breaches": named,
+        "breachesCount": len(distinct),
+    }
+
+
 def _short(text: str) -> str:
     return text[:MOST_LETTERS]
 
@@ -97,6 +129,7 @@ def answer(
         "catalogue": {"name": catalogue[0], "region": catalogue[1]},
         "market": market_object(book.withheld()),
         "decisions": list(decisions.last()),
+        **({"refused": refused} if (refused := decisions.refused()) is not None else {}),
         "shadow": shadow_object(shadow),
     }
 

@@ -50,8 +50,10 @@ from kerf.kube.resources import OWN, Access, Resource
 from kerf.kube.scalables import KubeScalables
 from kerf.kube.usage import KubeUsage
 from kerf.kube.writer import KubeWriter
+from kerf.model.market import Market
 from kerf.model.plan import Launch, Plan
 from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.violations import Violation
 from kerf.ports import KubeReader as Reader
 from kerf.telemetry import LEADING, PENDING_PODS, logger
 
@@ -84,6 +86,9 @@ class LoggedPlans:
                 placed=sum(len(launch.pods) for launch in plan.launches) + len(plan.placements),
                 unplaced=len(plan.unplaced),
             )
+
+    def refuse(self, snapshot: ClusterSnapshot, market: Market, breaches: Sequence[Violation]) -> None:
+        """Nothing: the controller that decided says it."""
 
 
 async def main(options: RunOptions, settings: Settings) -> int:

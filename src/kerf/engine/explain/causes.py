@@ -9,6 +9,7 @@ from functools import singledispatch
 
 from kerf.engine.explain import relations, sharing
 from kerf.engine.explain.lastword import named_node_text, said_text
+from kerf.engine.explain.violations import violation_text
 from kerf.engine.explain.volumes import quota_text, volume_text
 from kerf.errors import brief
 from kerf.model import buffercauses, causes
@@ -27,6 +28,7 @@ from kerf.model.rejections import AnotherIsTried, BoughtInVain, RejectedBySchedu
 from kerf.model.schedules import local_text
 from kerf.model.times import duration_text, instant_text
 from kerf.model.topology import OutOfTurn
+from kerf.model.violations import Violation
 from kerf.model.windows import (
     WINDOW_GATE,
     WINDOW_LABEL,
@@ -97,6 +99,11 @@ def _(cause: causes.LabelMismatch) -> str:
     has = f"has {cause.held}" if cause.held is not None else f"has no label {cause.asked.key}"
     more = f" and {cause.more} more values" if cause.more else ""
     return f"the pod asks {cause.asked}, {cause.owner} {has}{more}"
+
+
+@words.register
+def _(cause: Violation) -> str:
+    return f"Kerf refused its own plan for the pod, which broke a rule: {violation_text(cause)}"
 
 
 @words.register

@@ -15,11 +15,13 @@ from kerf.clouds.fake import ENDED, INTERRUPTED, LAUNCHED, REPLY_LOST, THROTTLED
 from kerf.engine.explain.launches import why_launched
 from kerf.model.constraints import NODE_POOL
 from kerf.model.instancetypes import price_text
+from kerf.model.market import Market
 from kerf.model.nodes import Node
 from kerf.model.plan import Launch, Plan
 from kerf.model.pods import RUNNING, Pod
 from kerf.model.promises import read
 from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.violations import Violation
 from kerf.ports import Clock
 from kerf.sharing.hami.records import parse_allocation
 from kerf.sim.course.books import Books, allocated
@@ -67,6 +69,8 @@ class PlanNotes:
 
     def __init__(self) -> None:
         self._why: dict[tuple[str, frozenset[str]], str] = {}
+        self.refused: list[tuple[Violation, ...]] = []
+        """The breaches of each decision that was not carried out as it was made; none where Kerf is right."""
 
     def launching(self, launches: Sequence[Launch]) -> None:
         """See PlanFeed."""
@@ -75,6 +79,10 @@ class PlanNotes:
 
     def publish(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
         """See PlanFeed. Rows are written when claims appear, and what they say is known by then."""
+
+    def refuse(self, snapshot: ClusterSnapshot, market: Market, breaches: Sequence[Violation]) -> None:
+        """See PlanFeed."""
+        self.refused.append(tuple(breaches))
 
     def why(self, pool: str, pods: Iterable[str]) -> str:
         """Why a pool bought a node for these pods; empty when no plan said so. Asked once of each claim with pods."""
