@@ -21,6 +21,7 @@ from typing import Any
 import yaml
 
 from benchmarks import burst, generate
+from benchmarks.bench_hostile import LOADS
 from benchmarks.bench_openb import FOLDER, loop_s
 from kerf.cli.advise.command import COMMANDS as ADVISE
 from kerf.cli.main import COMMANDS, HIDDEN
@@ -234,6 +235,7 @@ def rows(folder: Path) -> dict[str, Callable[[], dict[str, float]]]:
         "preferences": partial(apart, "bench_decisions", "preferences", 120),
         "diverse": partial(apart, "bench_decisions", "diverse", 300),
         "bounds": partial(apart, "bench_decisions", "bounds", 300),
+        **{f"hostile-{load}": partial(apart, "bench_hostile", load, 120) for load in LOADS},
         "equal": partial(apart, "bench_plans", "equal", 300),
         "kinds": partial(apart, "bench_plans", "kinds", 300),
         "beside": partial(apart, "bench_plans", "beside", 300),

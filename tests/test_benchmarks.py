@@ -21,6 +21,7 @@ from benchmarks import (
 )
 from benchmarks.baselines import by_score, karpenter
 from benchmarks.bench_decisions import SETS
+from benchmarks.bench_hostile import LOADS
 from benchmarks.boundcheck import PodRow, TypeRow
 from kerf.sim.traces.replay import TraceSource
 from kerf.sim.traces.timedpods import PodForm, TimedPod
@@ -268,3 +269,12 @@ def test_limits_are_measured_for_every_search_and_have_ranges() -> None:
     tight = {f"limits_tight_{name}_loops" for name in bench_limits.cases() if name != "diverse_5000"}
 
     assert far | tight <= ranges.keys()
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_each_hostile_load_has_ranges_and_serves_the_other(load: str) -> None:
+    """Fewer pods here; that the other tenant's pod is decided for is checked where it is measured."""
+    ranges = tomllib.loads(Path(run.__file__).with_name("ranges.toml").read_text(encoding="utf-8"))
+
+    assert {f"hostile_{load}_s", f"hostile_{load}_words_s"} <= ranges.keys()
+    assert f"hostile-{load}" in run.rows(Path())

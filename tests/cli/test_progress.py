@@ -183,3 +183,15 @@ def test_simulate_and_plan_say_how_far_they_are(tmp_path: Path) -> None:
 
     assert "simulating" in done.stderr
     assert "simulating" not in done.stdout
+
+
+def test_what_takes_far_longer_than_was_guessed_says_no_time_that_is_left(clock: Hand) -> None:
+    """Nobody knows it: what is spent is said instead, and the figures are back once the work reports."""
+    meter = Meter("planning 100 pods", clock)
+    meter.guess(1.0, 2)
+    clock.now_s = 3
+    assert "planning 100 pods 77 %, about 1s left" == meter.line()
+    clock.now_s = 190
+    assert "planning 100 pods, 3m10s so far, longer than expected" == meter.line()
+    meter.tell(0.5)
+    assert "planning 100 pods 50 %, about 3m10s left" == meter.line()

@@ -180,3 +180,84 @@ def test_groups_of_more_kinds_of_pods_than_a_pass_keep_no_other_tenant_waiting(c
 
     assert "web/other" in bought_for(cluster)
     assert 75 == len(refused(cluster))
+
+
+def of(namespace: str, name: str) -> Json:
+    """A refused pod of one card."""
+    made = pod(name, limits={"nvidia.com/gpu": "1"})
+    made["metadata"]["namespace"] = namespace
+    return made
+
+
+def test_pods_that_come_without_end_keep_no_other_namespace_waiting(cluster: Cluster) -> None:
+    """One every half second: another tenant's pod is decided for a second after it came, not after ten."""
+    cluster.put(pool(), of("mean", "m-0"))
+    start(cluster)
+    for number in range(1, 10):
+        cluster.at(number * 0.5)
+        cluster.put(of("mean", f"m-{number}"))
+        if number == 4:
+            cluster.put(of("web", "other"))
+    cluster.at(3.2)
+
+    assert "web/other" in bought_for(cluster)
+
+
+@pytest.mark.parametrize("what", ["nodeSelectorTerms", "podAntiAffinity", "topologySpreadConstraints"])
+def test_pods_of_long_specs_keep_no_other_tenant_waiting(cluster: Cluster, what: str) -> None:
+    """A pass is for as much as ten usual kinds of pods: few of the long ones, and the other tenant's."""
+    cluster.settings = replace(cluster.settings, most_shapes=10)
+    cluster.put(pool(), *(long(f"m-{number}", what) for number in range(12)))
+    start(cluster)
+    cluster.at(5)
+    cluster.put(of("web", "other"))
+    cluster.at(5 + 2 * cluster.settings.batch_max_s)
+
+    sizes = [len(plan.unplaced) + sum(len(each.pods) for each in plan.launches) for _, plan in cluster.feed.plans]
+    assert max(sizes) <= 4
+    assert "web/other" in bought_for(cluster)
+    (left,) = cluster.said("LeftForLater")
+    assert "this one counts as " in left
+
+
+def test_a_pod_of_a_long_spec_alone_is_served(cluster: Cluster) -> None:
+    """On an idle cluster nothing else waits for it."""
+    cluster.settings = replace(cluster.settings, most_shapes=10)
+    cluster.put(pool(), long("m-0", "podAntiAffinity"))
+    start(cluster)
+    cluster.at(5)
+
+    assert {"mean/m-0"} == bought_for(cluster)
+
+
+def test_a_pod_that_asks_too_much_is_said_so_once_and_others_are_served(cluster: Cluster) -> None:
+    """With what is too long and what to do, not again for each plan."""
+    cluster.put(pool(), long("m-0", "podAntiAffinity", 4500), of("web", "other"))
+    start(cluster)
+    cluster.at(60)
+    (told,) = [said for said in cluster.said(FAILED) if "counts as" in said]
+
+    assert {"web/other"} == bought_for(cluster)
+    assert "Kerf plans for at most 64128" in told
+
+
+def long(name: str, what: str, number: int = 200) -> Json:
+    """A pod of one card whose spec has a list of so many entries, all of its own."""
+    made = of("mean", name)
+    labels = [{"matchLabels": {"app": f"{name}-{each}"}} for each in range(number)]
+    terms = [
+        {"matchExpressions": [{"key": f"example.com/{name}-{each}", "operator": "Exists"}]}
+        for each in range(5 * number)
+    ]
+    away = [{"labelSelector": each, "topologyKey": "kubernetes.io/hostname"} for each in labels]
+    even = [
+        {"labelSelector": each, "topologyKey": f"zone-{at}", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+        for at, each in enumerate(labels)
+    ]
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    made["spec"] |= {
+        "nodeSelectorTerms": {"affinity": {"nodeAffinity": {required: {"nodeSelectorTerms": terms}}}},
+        "podAntiAffinity": {"affinity": {"podAntiAffinity": {required: away}}},
+        "topologySpreadConstraints": {"topologySpreadConstraints": even},
+    }[what]
+    return made

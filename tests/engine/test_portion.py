@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from kerf.engine.place.shapes import Readings
+from kerf.engine.place.weights import weight_of
 from kerf.engine.portion import Portion, portion
+from kerf.model.constraints import Requirements
 from kerf.model.groups import POD_GROUP
 from kerf.model.pods import Pod
+from kerf.model.topology import PodAffinity, PodAffinityTerm
 from kerf.testing.builders import a_pod
 
 
@@ -134,3 +137,38 @@ def test_pods_that_differ_for_a_selector_are_shapes_of_their_own() -> None:
 
     assert 4 == len(portion(pods, 4, read=lambda: Readings(labels=frozenset({"app"}))).pods)
     assert 9 == len(portion(pods, 4).pods)
+
+
+def long_spec(terms: int) -> PodAffinity:
+    """Anti-affinity of so many terms; a thousand weigh about as much as five hundred kinds of pods."""
+    return PodAffinity(tuple(PodAffinityTerm("host", Requirements.of_labels({"app": f"a{n}"})) for n in range(terms)))
+
+
+def test_a_pod_whose_spec_is_long_counts_as_several_shapes() -> None:
+    """Forty of them do not fill a pass with what forty others cost; another namespace has its turn in each pass."""
+    heavy = [replace(pod, spec=replace(pod.spec, pod_anti_affinity=long_spec(200))) for pod in flood("a", 40)]
+    weight = weight_of(heavy[0].spec)
+    found = portion([*heavy, *flood("b", 3)], 400)
+
+    assert {"a": (400 - 3) // weight, "b": 3} == taken(found)
+    assert 4 >= taken(found)["a"]
+
+
+def test_a_pod_that_is_longer_than_a_pass_is_planned_for_alone_and_with_others() -> None:
+    """On an idle cluster at once; beside others it has its turn when these have had theirs."""
+    first, *others = flood("a", 6)
+    heavy = replace(first, spec=replace(first.spec, pod_anti_affinity=long_spec(1200)))
+    assert weight_of(heavy.spec) > 400
+    assert (heavy,) == portion([heavy], 400).pods
+
+    pods, tried = [heavy, *others, *flood("b", 5)], set[str]()
+    for _ in range(2):
+        tried |= {pod.uid for pod in portion(pods, 400, tried=tried).pods}
+    assert {pod.uid for pod in pods} == tried
+
+
+def test_what_asks_too_much_to_be_planned_for_costs_no_turn() -> None:
+    """It is refused at once, with its cause, by whichever pass it is in."""
+    heavy = [replace(pod, spec=replace(pod.spec, pod_anti_affinity=long_spec(6000))) for pod in flood("a", 2)]
+
+    assert 3 == len(portion([*heavy, *flood("b", 1)], 400).pods)

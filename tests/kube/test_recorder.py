@@ -212,3 +212,37 @@ def test_a_text_without_end_is_cut(desk: Desk) -> None:
 
     message = desk.posted[0]["message"]
     assert (1024, "xxx...") == (len(message), message[-6:])
+
+
+def about(namespace: str, number: int) -> Occurrence:
+    """An event on a pod of a namespace."""
+    return events.failed_scheduling(f"{namespace}/p-{number}", "no pool", NotBought())
+
+
+def test_namespaces_are_posted_in_turn(desk: Desk) -> None:
+    """A flood of one keeps the event of another waiting for one event."""
+    desk.tell(*(about("mean", n) for n in range(50)), about("web", 0), about("web", 1))
+    namespaces = [event["metadata"]["namespace"] for event in desk.posted]
+
+    assert ["mean", "web", "mean", "web"] == namespaces[:4]
+    assert [f"p-{n}" for n in range(50)] == [
+        event["involvedObject"]["name"] for event in desk.posted if event["metadata"]["namespace"] == "mean"
+    ]
+
+
+def test_who_floods_the_queue_loses_its_own_events(desk: Desk) -> None:
+    """The last ones of the namespace with the most: none of another is lost, whether it comes before or after."""
+    flood = [about("mean", n) for n in range(100)]
+    recorder = desk.tell(about("ops", 0), *flood, about("web", 0), limits=Limits(room=10))
+    named = sorted((event["metadata"]["namespace"], event["involvedObject"]["name"]) for event in desk.posted)
+
+    assert [*(("mean", f"p-{n}") for n in range(8)), ("ops", "p-0"), ("web", "p-0")] == named
+    assert 92 == recorder.dropped
+
+
+def test_another_hint_for_the_same_reason_is_no_news(desk: Desk) -> None:
+    """What would help is said with the event, and a pod gets one event for one reason."""
+    hints = ("", "raise the limit", "raise the limit; kerf explain tries more")
+    desk.tell(*(events.failed_scheduling(POD, "no pool", NotBought(), hint) for hint in hints))
+
+    assert ["Failed to schedule pod, no pool"] == [event["message"] for event in desk.posted]

@@ -1,7 +1,8 @@
 """How far a command is, on standard error: a percentage and the time left, from the first second.
 
-What counts its work reports how much is done. The engine cannot, as it knows no clock and is asked once: its part is
-guessed from its size, and never shown as done before it is. A thread draws, as the work itself has no time for that.
+What counts its work reports how much is done. A decision cannot, as it is asked once: its part is guessed from its
+size, and never shown as done before it is. Where it takes far longer than was guessed nothing is known of what is left,
+and the line says so in place of a figure. A thread draws, as the work itself has no time for that.
 """
 
 import contextlib
@@ -21,6 +22,8 @@ _DRAW_S, _FIRST_LINE_S, _LINE_S = 0.2, 5.0, 5.0
 _QUIET = "KERF_PROGRESS"
 _ENOUGH = 0.02
 """The part that has to be done before it says how long the rest takes."""
+_OVERDUE = 2.0
+"""How many times as long as was guessed a part may take before the guess is given up."""
 _WIPE = "\r\x1b[K"
 _IS_DRAWN: ContextVar[bool] = ContextVar("kerf_progress_is_drawn", default=False)
 _IS_QUIET: ContextVar[bool] = ContextVar("kerf_progress_is_quiet", default=False)
@@ -51,15 +54,32 @@ class Meter:
         self._guess = (begin, max(begin, end), self._now_s(), max(about_s, 0.001))
 
     def done(self) -> float:
-        """What was reported, or guessed where that is more. A guess comes near its end, and never there."""
-        if self._guess is None:
+        """What was reported, or guessed where that is more. A guess comes near its end, and never there.
+
+        Once it has taken far longer than was guessed, what the work itself reports counts alone.
+        """
+        if self._guess is None or (self._reported > self._guess[0] and self._is_late):
             return self._reported
         begin, end, since_s, about_s = self._guess
         return max(self._reported, begin + (end - begin) * -math.expm1(-(self._now_s() - since_s) / about_s))
 
+    @property
+    def is_overdue(self) -> bool:
+        """Whether what was guessed takes far longer, and nothing that was reported says more."""
+        return self._guess is not None and self._reported <= self._guess[0] and self._is_late
+
+    @property
+    def _is_late(self) -> bool:
+        if self._guess is None:
+            return False
+        _, _, since_s, about_s = self._guess
+        return self._now_s() - since_s > _OVERDUE * about_s + _DRAW_S
+
     def line(self) -> str:
-        """`planning 5 pods 34 %, about 12s left`."""
+        """`planning 5 pods 34 %, about 12s left`; `planning 5 pods, 40s so far, longer than expected`."""
         done, spent_s = self.done(), self._now_s() - self._began_s
+        if self.is_overdue:
+            return f"{self.doing}, {_rounded(spent_s)} so far, longer than expected"
         if done >= _ENOUGH:
             left_s = spent_s * (1 - done) / done
         elif self._guess is not None and self._guess[1] > self._guess[0]:

@@ -1,7 +1,8 @@
 """Batch window, then plan, then act.
 
 A pod counts once kube-scheduler (or HAMi's) has said that it fits nowhere. The window is Karpenter's: it closes one
-second after the last new pod, at the latest ten after the first. Pods whose node the cloud takes back do not wait.
+second after the last new pod, at the latest ten after the first. But pods that go on coming in one namespace keep those
+of another waiting no longer (`_Window`). Pods whose node the cloud takes back do not wait.
 """
 
 from collections import Counter
@@ -33,7 +34,7 @@ from kerf.engine.headroom.prewarm import prewarmed
 from kerf.engine.lastword import resumed_at
 from kerf.engine.leaving import leaving_pods, next_leaving_s
 from kerf.engine.place.shapes import queue_order
-from kerf.engine.portion import Portion
+from kerf.engine.portion import Portion, weight_in_pass
 from kerf.engine.supply.warmstart import WarmStart
 from kerf.engine.world import World
 from kerf.model import events
@@ -63,11 +64,31 @@ Runs = tuple[tuple[str, float], ...]
 
 @dataclass
 class _Window:
-    """When the pods of the present batch came (`passed_s`); lost at a restart, which only opens another window."""
+    """When the pods of the present batch came (`passed_s`); lost at a restart, which only opens another window.
+
+    `first_s` and `last_s` are those of each namespace. The first pod of another namespace keeps all waiting for what
+    comes with it; those that follow keep their own namespace waiting, and no other: one that goes on and on would else
+    keep everybody waiting as long as a batch may.
+    """
 
     pods: set[str] = field(default_factory=set)
-    first_s: float = float("-inf")
-    last_s: float = float("-inf")
+    first_s: dict[str, float] = field(default_factory=dict)
+    last_s: dict[str, float] = field(default_factory=dict)
+
+    def add(self, pods: Iterable[Pod], passed: float) -> None:
+        """Note those that are new."""
+        for pod in pods:
+            if pod.uid not in self.pods:
+                self.pods.add(pod.uid)
+                self.first_s.setdefault(pod.namespace, passed)
+                self.last_s[pod.namespace] = passed
+
+    def closes_s(self, idle_s: float, max_s: float) -> float:
+        """When the first of the namespaces need not wait any longer; long ago where no pods came."""
+        if not self.last_s:
+            return -inf
+        begun = max(self.first_s.values())
+        return min(max(begun, min(self.last_s.values())) + idle_s, min(self.first_s.values()) + max_s)
 
 
 class Provisioning:
@@ -208,7 +229,7 @@ class Provisioning:
             left.setdefault(pod.namespace, []).append(pod)
         for pods in left.values():
             first, most = min(pods, key=queue_order), self._settings.most_shapes
-            self._ports.recorder.record(events.left_for_later(first.key, len(pods) - 1, most))
+            self._ports.recorder.record(events.left_for_later(first.key, len(pods) - 1, most, weight_in_pass(first)))
         return is_going_on
 
     async def _explain(self) -> Result:
@@ -281,13 +302,8 @@ class Provisioning:
         self._book.let_stay(self._book.moves.failed_by(decision.launches, pods))
 
     def _still_open_s(self, waiting: Iterable[Pod], passed: float) -> float:
-        window = self._window
-        new = {pod.uid for pod in waiting} - window.pods
-        if new:
-            window.first_s = window.first_s if window.pods else passed
-            window.last_s = passed
-            window.pods |= new
-        closes = min(window.last_s + self._settings.batch_idle_s, window.first_s + self._settings.batch_max_s)
+        self._window.add(waiting, passed)
+        closes = self._window.closes_s(self._settings.batch_idle_s, self._settings.batch_max_s)
         return closes - passed
 
     def _tell(self, plan: Plan, decision: Decision) -> None:
@@ -345,8 +361,7 @@ def _occurrence(unplaced: Unplaced) -> events.Occurrence | None:
         return tell(kept.name, unplaced.reason)
     if unplaced.stage == Stage.WINDOWS:
         return events.held(unplaced.pod, unplaced.reason, unplaced.cause)
-    hint = f"; {unplaced.hint}" if unplaced.hint else ""
-    return events.failed_scheduling(unplaced.pod, unplaced.reason + hint, unplaced.innermost)
+    return events.failed_scheduling(unplaced.pod, unplaced.reason, unplaced.innermost, unplaced.hint)
 
 
 def is_provisionable(pod: Pod) -> bool:

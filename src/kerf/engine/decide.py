@@ -28,6 +28,7 @@ from kerf.engine.place.preferences import Forms
 from kerf.engine.place.shapes import Readings, Shape, group
 from kerf.engine.place.trial import Trial
 from kerf.engine.place.volumes import Volumes
+from kerf.engine.place.weights import weight_of
 from kerf.engine.place.wishable import Wishable
 from kerf.engine.placing import Places, find_places, join_again, place_idle, unbought
 from kerf.engine.purchasing import purchase
@@ -86,7 +87,7 @@ def decide(world: World, options: Options = DEFAULT) -> Decision:
         notes=_notes(made, options),
         dropped={key: dropped for key, dropped in made.dropped.items() if made.holds(key)},
         pending=_real(made.waiting),
-        work=sum(work),
+        work=sum(work) * _mean_weight(world.snapshot.pending),
     )
     if options.with_cost:
         decision = _priced(decision, made)
@@ -120,6 +121,11 @@ def _budgets(options: Options) -> tuple[str, ...]:
     if options.strategy != COST:
         return (options.budget,)
     return tuple(sorted((each for each in BUDGETS if BUDGETS[each] <= options.rounds), key=BUDGETS.__getitem__)[::-1])
+
+
+def _mean_weight(pods: Sequence[Pod]) -> int:
+    """As how many ordinary pods one of these counts."""
+    return max(1, sum(weight_of(pod.spec) for pod in pods) // max(1, len(pods)))
 
 
 def _counted(world: World, options: Options, work: list[int], out: frozenset[str]) -> Outcome:

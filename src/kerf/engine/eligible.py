@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from kerf.engine.decision import Refusal
+from kerf.engine.place import weights
 from kerf.engine.place.circles import in_circles
 from kerf.engine.place.devices import demand_of, rightful_family
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.topology import TopologyLedger
-from kerf.model.causes import Gated, InvalidPod, Name, NotPlannedFor
+from kerf.model.causes import AsksTooMuch, Gated, InvalidPod, Name, NotPlannedFor
 from kerf.model.constraints import Requirements
 from kerf.model.groups import KUEUE_GATES
 from kerf.model.plan import Stage
@@ -92,6 +93,9 @@ def _unmeetable(constraint: str, asked: Requirements) -> NeverMet:
 def _refusal(shape: Shape, families: tuple[Family, ...], known: _Unsupported) -> Refusal | None:
     if shape.pod.invalid is not None:
         return Refusal(shape.pods, Stage.INVALID, InvalidPod(shape.pod.invalid))
+    if weights.weight_of(shape.spec) > weights.MOST:
+        entries, relations = weights.entries_of(shape.spec), weights.relations_of(shape.spec)
+        return Refusal(shape.pods, Stage.REQUIREMENTS, AsksTooMuch(entries, relations, weights.MOST_ENTRIES))
     never = _never_met(shape)
     if never is not None:
         return never

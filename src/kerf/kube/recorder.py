@@ -1,11 +1,14 @@
 """Posts the events that people read with `kubectl describe` and `kubectl get events`.
 
 Controllers tell what happens while they decide, and must not wait for it to be written: thirty thousand pods that
-nothing can hold are thirty thousand events within a second. So they are put in a queue of limited room, and one task
-posts them in order. An event that finds no room is lost and counted, and may be reported again at once.
+nothing can hold are thirty thousand events within a second. So they wait in a queue for each namespace, and one task
+posts one of each in turn: who floods one namespace keeps the events of no other waiting. All queues have limited room
+together; where it is used up, the namespace with the most events loses its last one. What is lost is counted, and may
+be reported again at once.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -50,6 +53,46 @@ class _Queued:
     occurrence: Occurrence
 
 
+class _Turns:
+    """Events that wait, by namespace: those of one in their order, and the namespaces in turn."""
+
+    def __init__(self) -> None:
+        # The next in turn is first. One that has had its turn goes behind the others.
+        self._queues: dict[str, deque[_Queued]] = {}
+        self._number = 0
+
+    def __len__(self) -> int:
+        return self._number
+
+    def put(self, queued: _Queued) -> None:
+        self._queues.setdefault(_namespace_of(queued), deque()).append(queued)
+        self._number += 1
+
+    def take(self) -> _Queued:
+        """The first of the namespace whose turn it is."""
+        namespace = next(iter(self._queues))
+        queue = self._queues.pop(namespace)
+        self._number -= 1
+        found = queue.popleft()
+        if queue:
+            self._queues[namespace] = queue
+        return found
+
+    def take_last(self) -> _Queued:
+        """The last of the namespace with the most, the first by name of equal ones. Linear in namespaces."""
+        namespace = min(self._queues, key=lambda each: (-len(self._queues[each]), each))
+        self._number -= 1
+        found = self._queues[namespace].pop()
+        if not self._queues[namespace]:
+            del self._queues[namespace]
+        return found
+
+
+def _namespace_of(queued: _Queued) -> str:
+    """Of the object that it is about; empty for what lies in none."""
+    return queued.occurrence.regards[1].rpartition("/")[0]
+
+
 class KubeRecorder:
     """`kerf.ports.Recorder` over the Kubernetes API. `start` it on the running loop, and `close` it at the end.
 
@@ -60,7 +103,9 @@ class KubeRecorder:
     def __init__(self, client: KubeClient, clock: Clock, uid_of: UidOf, limits: Limits | None = None) -> None:
         self._client, self._clock, self._uid_of = client, clock, uid_of
         self._limits = limits or Limits()
-        self._waiting: asyncio.Queue[_Queued] = asyncio.Queue(self._limits.room)
+        self._waiting = _Turns()
+        self._has_more, self._is_idle = asyncio.Event(), asyncio.Event()
+        self._is_idle.set()
         self._last_s: dict[bytes, float] = {}
         self._posting: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -77,10 +122,14 @@ class KubeRecorder:
         uid = occurrence.uid or self._uid_of(*occurrence.regards)
         queued = _Queued(now_s, uid, digest, occurrence)
         self._remember(queued)
-        if self._is_closed or self._waiting.full():
-            self._drop(queued, "recorder closed" if self._is_closed else "too many events wait")
-        else:
-            self._waiting.put_nowait(queued)
+        if self._is_closed:
+            self._drop(queued, "recorder closed")
+            return
+        self._waiting.put(queued)
+        if len(self._waiting) > self._limits.room:
+            self._drop(self._waiting.take_last(), "too many events of its namespace wait")
+        self._has_more.set()
+        self._is_idle.clear()
 
     def start(self) -> None:
         """Begin to post; what was recorded before is kept until then."""
@@ -92,14 +141,14 @@ class KubeRecorder:
         if self._posting is not None:
             try:
                 async with asyncio.timeout(deadline_s):
-                    await self._waiting.join()
+                    await self._is_idle.wait()
             except TimeoutError:
                 pass
             self._posting.cancel()
             await asyncio.gather(self._posting, return_exceptions=True)
-        while not self._waiting.empty():
-            self._drop(self._waiting.get_nowait(), "recorder closed")
-            self._waiting.task_done()
+        while self._waiting:
+            self._drop(self._waiting.take(), "recorder closed")
+        self._is_idle.set()
 
     def _remember(self, queued: _Queued) -> None:
         # Taken out first, so the order of the keys is the order of the times and the oldest goes first.
@@ -119,7 +168,11 @@ class KubeRecorder:
 
     async def _post_all(self) -> None:
         while True:
-            queued = await self._waiting.get()
+            if not self._waiting:
+                self._has_more.clear()
+                self._is_idle.set()
+                await self._has_more.wait()
+            queued = self._waiting.take()
             try:
                 await self._post(queued)
                 self._is_losing = False
@@ -129,8 +182,6 @@ class KubeRecorder:
             except Exception as error:
                 # Whatever is wrong with this one, the others are still to be posted.
                 self._drop(queued, f"{type(error).__name__}: {error}")
-            finally:
-                self._waiting.task_done()
 
     async def _post(self, queued: _Queued) -> None:
         """Try until it is posted, or old, or refused. Its name is its own, so a repetition makes no second one."""

@@ -362,6 +362,18 @@ class InvalidPod(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class AsksTooMuch(Cause):
+    """The pod's spec has so many entries that it is not planned for: each constraint on other pods counts as several.
+
+    `entries` counts them so, and `most` is what a pod may have; `relations` are the constraints on other pods.
+    """
+
+    entries: int
+    relations: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class Gated(Cause):
     """Scheduling gates hold the pod back."""
 

@@ -6,10 +6,10 @@ complement cut by integer bounds (`Gt`, `Lt`, `Gte`, `Lte`). Intersections of th
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 
 from kerf.errors import cut
 
@@ -71,6 +71,18 @@ def _number(value: str) -> int | None:
 
 
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
+
+
+_MOST_LISTED = 600
+"""Characters of a list that is shown: a manifest may make it as long as it likes."""
+
+
+def _listed(texts: Sequence[str]) -> str:
+    """The texts, and how many more there are where they are too many to be read."""
+    lengths = accumulate(len(text) + 2 for text in texts)
+    shown = max(1, sum(length <= _MOST_LISTED for length in lengths))
+    more = f" and {len(texts) - shown} more" if len(texts) > shown else ""
+    return ", ".join(texts[:shown]) + more
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,14 +212,14 @@ class Requirement:
     def __str__(self) -> str:
         parts = [f"{self.key} Exists"] if self.needs_label else []
         if not self.complement:
-            own = f"{self.key} In [{', '.join(sorted(self.values))}]" if self.values else f"{self.key} DoesNotExist"
+            own = f"{self.key} In [{_listed(sorted(self.values))}]" if self.values else f"{self.key} DoesNotExist"
             return " and ".join([own, *parts])
         if self.at_least is not None:
             parts.append(f"{self.key} Gte {self.at_least}")
         if self.at_most is not None:
             parts.append(f"{self.key} Lte {self.at_most}")
         if self.values:
-            parts.append(f"{self.key} NotIn [{', '.join(sorted(self.values))}]")
+            parts.append(f"{self.key} NotIn [{_listed(sorted(self.values))}]")
         return " and ".join(parts) or f"{self.key} Exists"
 
 
@@ -220,7 +232,7 @@ def _of_label(key: str, value: str) -> Requirement:
 class Requirements(Mapping[str, Requirement]):
     """One requirement a key; immutable. A key that is absent allows everything."""
 
-    __slots__ = ("_by_key", "_hash")
+    __slots__ = ("_by_key", "_hash", "_needed")
 
     def __init__(self, requirements: Iterable[Requirement] = ()) -> None:
         by_key: dict[str, Requirement] = {}
@@ -229,6 +241,14 @@ class Requirements(Mapping[str, Requirement]):
             by_key[requirement.key] = requirement if held is None else held.intersect(requirement)
         self._by_key = by_key
         self._hash: int | None = None
+        self._needed: frozenset[str] | None = None
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """The labels without which a node does not satisfy it."""
+        if self._needed is None:
+            self._needed = frozenset(key for key, asked in self._by_key.items() if not asked.allows_absence)
+        return self._needed
 
     @classmethod
     def of_labels(cls, labels: Mapping[str, str]) -> "Requirements":
@@ -261,7 +281,7 @@ class Requirements(Mapping[str, Requirement]):
         return f"Requirements({self})"
 
     def __str__(self) -> str:
-        return ", ".join(str(self._by_key[key]) for key in sorted(self._by_key))
+        return _listed([str(self._by_key[key]) for key in sorted(self._by_key)])
 
     def intersect(self, other: "Requirements") -> "Requirements":
         """What satisfies both."""
@@ -298,12 +318,7 @@ class Requirements(Mapping[str, Requirement]):
 
     def undefined(self, defined: "Requirements", well_known: frozenset[str] = WELL_KNOWN) -> Requirement | None:
         """The first requirement, by key, on a label that a new node will not have; None when there is none."""
-        theirs = defined._by_key
-        lacking = [
-            key
-            for key, asked in self._by_key.items()
-            if key not in theirs and key not in well_known and not asked.allows_absence
-        ]
+        lacking = self.needed - defined._by_key.keys() - well_known
         return self._by_key[min(lacking)] if lacking else None
 
     def decided(self, defined: "Requirements", well_known: frozenset[str] = WELL_KNOWN) -> "Requirements":

@@ -55,23 +55,29 @@ def _about(kind: str, key: str, type_: str, reason: str, message: str, period_s:
     return Occurrence((kind, key), type_, reason, message, (kind, key, reason, message), period_s)
 
 
-def failed_scheduling(pod_key: str, reason: str, cause: Cause) -> Occurrence:
+def failed_scheduling(pod_key: str, reason: str, cause: Cause, hint: str = "") -> Occurrence:
     """Nothing can be bought for a pod, and why; repeated after five minutes.
 
-    When a pool launches its next node is another figure every second: of such a reason the pool counts.
+    When a pool launches its next node is another figure every second: of such a reason the pool counts. What would help
+    is no news by itself: it says more or less, as there is time to try it.
     """
     same = f"paced {cause.pool}" if isinstance(cause, Paced) else reason
-    message, dedupe = f"Failed to schedule pod, {reason}", ("Pod", pod_key, "FailedScheduling", same)
+    text = f"{reason}; {hint}" if hint else reason
+    message, dedupe = f"Failed to schedule pod, {text}", ("Pod", pod_key, "FailedScheduling", same)
     return Occurrence(("Pod", pod_key), WARNING, "FailedScheduling", message, dedupe, 300)
 
 
-def left_for_later(pod_key: str, others: int, most: int) -> Occurrence:
-    """A pass plans for no more shapes of pods; said once on the first pod of a namespace for all that it leaves."""
+def left_for_later(pod_key: str, others: int, most: int, weight: int = 1) -> Occurrence:
+    """A pass plans for no more shapes of pods; said once on the first pod of a namespace for all that it leaves.
+
+    `weight` is as how many shapes the first counts, for the length of what it asks.
+    """
     namespace = pod_key.partition("/")[0]
     more = f" and {others} more of the namespace wait" if others else " waits"
     text = f"Pod{more} for a later pass: one pass plans for {most} kinds of pods (--most-shapes), in turn from each "
+    long = f"; this one counts as {weight}, as its spec has so many terms" if weight > 1 else ""
     dedupe = ("Namespace", namespace, "LeftForLater")
-    return Occurrence(("Pod", pod_key), NORMAL, "LeftForLater", f"{text}namespace", dedupe, 300)
+    return Occurrence(("Pod", pod_key), NORMAL, "LeftForLater", f"{text}namespace{long}", dedupe, 300)
 
 
 def nominated(pod_key: str, target: str) -> Occurrence:

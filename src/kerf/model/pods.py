@@ -189,7 +189,7 @@ class PodSpec:
     def own_alternatives(self) -> tuple[Requirements, ...]:
         """The same without its volumes."""
         terms = self.affinity or (ANYTHING,)
-        found = tuple(all_of((*self.node_selector.values(), *term.values())) for term in terms)
+        found = tuple(dict.fromkeys(all_of((*self.node_selector.values(), *term.values())) for term in terms))
         # One that contradicts itself lets the pod run nowhere, and says nothing where another does.
         return tuple(each for each in found if not each.is_never) or found
 

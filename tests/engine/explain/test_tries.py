@@ -243,3 +243,83 @@ def test_a_pool_is_opened_to_the_types_that_pods_may_get() -> None:
 
     assert {f"allow {INSTANCE_TYPE} medium in NodePool p"} == {each.hint for each in (*few.unplaced, *many.unplaced)}
     assert most < 2 * least
+
+
+def test_each_namespace_has_its_share_of_tries() -> None:
+    """Sixty kinds of one tenant leave another the hint that it gets alone, wherever the names stand in order."""
+    for name in ("aa", "zz"):
+        many = [a_pod(f"m{n}", namespace="mean", cpu=1, memory=f"{n + 1}Mi") for n in range(60)]
+        world = a_world(*many, a_pod("other", namespace=name, cpu=4), limits={"cpu": "1m"})
+        plan = explain(decide(world, OPTIONS), Tries(30))
+        by_key = {each.pod: each for each in plan.unplaced}
+
+        assert by_key[f"{name}/other"].patch is not None
+        assert any(each.patch is None for each in plan.unplaced)
+
+
+def test_what_one_leaves_of_its_share_is_for_those_after_it() -> None:
+    """Of ten tries each of two may have five; the first takes one, the second the rest."""
+    tries = Tries(10)
+    tries.share(1)
+    assert tries.take()
+    tries.share(0)
+
+    assert [True] * 9 + [False] == [tries.take() for _ in range(10)]
+
+
+def test_one_that_has_used_its_share_ends_no_others() -> None:
+    """It is said of all tries that some were not made, and only in its own turn that they are over."""
+    tries = Tries(4)
+    tries.share(1)
+    assert [True, True, False] == [tries.take() for _ in range(3)]
+    assert tries.are_over
+    tries.share(0)
+
+    assert not tries.are_over
+    assert tries.take()
+    assert 1 == tries.refusals
+
+
+def test_a_try_for_a_long_spec_costs_more_of_the_types_that_may_be_asked() -> None:
+    """Four terms that no pool meets cost what any pod costs, four thousand end the tries of their namespace."""
+    refusals = []
+    for number in (4, 4000):
+        terms = tuple(Requirements.of_labels({"team": f"t{n}"}) for n in range(number))
+        tries = Tries(asked=60)
+        explain(
+            decide(a_world(*(a_pod(f"p{n}", affinity=terms, memory=f"{n + 1}Mi") for n in range(3))), OPTIONS), tries
+        )
+        refusals.append(tries.refusals)
+
+    assert refusals[0] == 0 < refusals[1]
+
+
+def test_terms_that_a_hint_makes_equal_are_said_once() -> None:
+    """The patch of a pod with a thousand zones that are not sold has one term, and serves the pod."""
+    terms = tuple(Requirements.of_labels({ZONE: f"nowhere-{n}"}) for n in range(1000))
+    (unplaced,) = explain(decide(a_world(a_pod("p", cpu=1, affinity=terms)), OPTIONS)).unplaced
+
+    assert unplaced.patch is not None
+    assert 1 == str(unplaced.patch.change).count("matchExpressions")
+
+
+def test_the_words_about_a_long_list_are_short() -> None:
+    """Of values, gates and the like some are named, and how many more there are."""
+    values = Requirements([Requirement.of("team", "In", [f"team-{n}" for n in range(5000)])])
+    pods = (
+        a_pod("values", affinity=(values,)),
+        a_pod("gates", scheduling_gates=tuple(f"example.com/{n}" for n in range(5000))),
+        a_pod("keys", selector={f"team-{n}": "x" for n in range(5000)}),
+    )
+    for each in explain(decide(a_world(*pods), OPTIONS)).unplaced:
+        assert len(each.reason) < 1000, each.pod
+        assert len(each.hint) < 1000, each.pod
+        assert " more" in each.reason or each.pod == "default/keys"
+
+
+def test_how_far_it_is_grows_with_the_pods_that_are_explained() -> None:
+    """From the first to all of them."""
+    world, told = a_world(*(a_pod(f"p{cpu}", cpu=cpu) for cpu in (1, 2, 3, 4)), limits={"cpu": "1m"}), list[float]()
+    explain(decide(world, OPTIONS), tell=told.append)
+
+    assert [0.25, 0.5, 0.75, 1.0] == told

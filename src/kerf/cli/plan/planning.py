@@ -50,6 +50,7 @@ from kerf.engine.explain.plan import explain as explained
 from kerf.engine.explain.violations import left_out_notes
 from kerf.engine.options import Options
 from kerf.engine.place.shapes import group
+from kerf.engine.place.weights import weight_of
 from kerf.engine.study.sizing.compare import compared
 from kerf.engine.study.steps import proven_micro, steps
 from kerf.engine.supply.pricing import cards_bought, cards_of, present_price
@@ -63,12 +64,14 @@ from kerf.verify.passing import first_passing, passing
 _MOST_NODES = 3
 _DECIDED, _BOUNDED = 0.6, 0.7
 """How much of planning is done once it is decided, and once the bound is known."""
-_AT_LEAST_S, _A_POD_S, _A_NODE_S = 0.3, 0.0001, 0.01
+_AT_LEAST_S, _A_POD_S, _A_KIND_S, _A_NODE_S = 0.3, 0.0001, 0.003, 0.01
 """What planning takes, about: only guesses of how far it is rest on it."""
 
 
 def _about_s(read: ReadInput) -> float:
-    return _AT_LEAST_S + _A_POD_S * len(read.snapshot.pending)
+    pods = read.snapshot.pending
+    kinds = {id(pod.spec): weight_of(pod.spec) for pod in pods}
+    return _AT_LEAST_S + _A_POD_S * len(pods) + _A_KIND_S * sum(kinds.values())
 
 
 def show(flags: dict[str, Any]) -> int:
@@ -103,7 +106,8 @@ def show(flags: dict[str, Any]) -> int:
         decision = checked.decision
         watch.lap("bound_s")
         meter.guess(1.0, _about_s(read) / 2)
-        made = with_deletions(explained(decision, Tries.for_all()), decision, read, whole)
+        worded = explained(decision, Tries.for_all(), tell=meter.part(_BOUNDED, 1.0))
+        made = with_deletions(worded, decision, read, whole)
         beside = (*deadline_notes(read), *_ending_notes(read), *_price_notes(read), *assumed(read))
         unread = unread_budgets(whole.snapshot, [each.node for each in made.deletions])
         made = replace(made, notes=(*made.notes, *left_out_notes(checked.violations), *beside, *unread))

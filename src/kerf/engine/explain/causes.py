@@ -50,6 +50,8 @@ _KEEPERS = {
 }
 _GPU_HOUR = 36_000_000
 _OF_DEVICES = ("GPU", "MiB", "cores")
+_MOST_NAMED = 8
+"""Of a list that a manifest may make as long as it likes."""
 
 
 def counted(number: int, noun: str) -> str:
@@ -119,7 +121,7 @@ def _(cause: causes.HostPortTaken) -> str:
 
 @words.register
 def _(cause: causes.NotPlannedFor) -> str:
-    return f"the pod has {', '.join(cause.constraints)}, which this version does not plan for"
+    return f"the pod has {some(cause.constraints, _MOST_NAMED)}, which this version does not plan for"
 
 
 @words.register
@@ -297,8 +299,14 @@ def _(cause: causes.InvalidPod) -> str:
 
 
 @words.register
+def _(cause: causes.AsksTooMuch) -> str:
+    others = f", {counted(cause.relations, 'constraint')} on other pods among them" if cause.relations else ""
+    return f"the pod's spec counts as {cause.entries} entries{others}; Kerf plans for at most {cause.most}"
+
+
+@words.register
 def _(cause: causes.Gated) -> str:
-    gates = ", ".join(cause.gates)
+    gates = some(cause.gates, _MOST_NAMED)
     if cause.by_kueue:
         return f"held by Kueue, which has not admitted it: {gates}"
     return f"held back by scheduling gates: {gates}"
@@ -568,7 +576,7 @@ def missing_text(misfit: Misfit) -> str:
             return duration_text(cause.wait_s)
         case WindowQuotaExhausted():
             return _hours(cause.wanted)
-    return ", ".join(map(_lack_text, misfit.missing))
+    return some([_lack_text(lack) for lack in misfit.missing], _MOST_NAMED)
 
 
 def _lack_text(lack: Lack) -> str:

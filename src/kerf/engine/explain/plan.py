@@ -1,6 +1,6 @@
 """A decision in words: every launch and refusal with its why, and what an operator should know beside it."""
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -31,15 +31,25 @@ def plan(snapshot: ClusterSnapshot, market: Market, options: Options = DEFAULT) 
     return explain(decide(World(snapshot, market), options))
 
 
-def explain(decision: Decision, tries: Tries | None = None, asked: Container[str] = ()) -> Plan:
+def _unreported(_: float) -> None:
+    return
+
+
+def explain(
+    decision: Decision,
+    tries: Tries | None = None,
+    asked: Container[str] = (),
+    tell: Callable[[float], None] = _unreported,
+) -> Plan:
     """The same facts with their words.
 
     Hints are tried, at most so often as `tries` says; that is where the time goes. They are tried for the pods that are
-    `asked` about first, by key, then for those that come first in the plan.
+    `asked` about first, by key, then for those that come first in the plan; each namespace has its share of them.
+    `tell` gets how much of the pods without a place is explained, 0 to 1.
     """
     tries = tries or Tries()
-    unplaced = _unplaced(decision, tries, asked)
-    tried = (NOT_ALL_TRIED,) if tries.are_over else ()
+    unplaced = _unplaced(decision, tries, asked, tell)
+    tried = (NOT_ALL_TRIED,) if tries.refusals else ()
     return Plan(
         decision.options.strategy,
         decision.cost,
@@ -89,12 +99,22 @@ def _unmet(decision: Decision) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((str(cause.pool), cause_text(cause)) for cause in decision.unmet_floors))
 
 
-def _unplaced(decision: Decision, tries: Tries, asked: Container[str]) -> tuple[Unplaced, ...]:
-    """One entry a pod, by its key."""
+def _unplaced(
+    decision: Decision, tries: Tries, asked: Container[str], tell: Callable[[float], None]
+) -> tuple[Unplaced, ...]:
+    """One entry a pod, by its key. Each namespace has its share of the tries, and what others left of theirs."""
     telling = Telling(tries, decision.world.snapshot.cron_job_keys, decision)
+    turns = _turns(decision.refusals, asked)
+    tries.share(len(turns))
     everyone = telling.everyone(decision.everyone)
-    ordered = sorted(decision.refusals, key=partial(_order, asked))
-    found = [entry for refusal in ordered for entry in telling.unplaced(refusal)]
+    found: list[Unplaced] = []
+    done, pods = 0, sum(len(refusal.pods) for refusal in decision.refusals)
+    for number, refusals in enumerate(turns):
+        tries.share(len(turns) - number - 1)
+        for refusal in refusals:
+            found += telling.unplaced(refusal)
+            done += len(refusal.pods)
+            tell(done / pods)
     if everyone:
         unbounded = replace(decision.options, with_bound=False)
         world, pools = decision.world, {pool.name: pool for pool in decision.world.snapshot.node_pools}
@@ -102,6 +122,15 @@ def _unplaced(decision: Decision, tries: Tries, asked: Container[str]) -> tuple[
         expected = max(len(world.snapshot.pending), decision.work)
         found = list(with_limits_for_all(found, everyone, pools, again, tries, expected))
     return tuple(sorted(found, key=lambda entry: entry.pod))
+
+
+def _turns(refusals: Sequence[Refusal], asked: Container[str]) -> list[list[Refusal]]:
+    """Those of each namespace in their order: first of the namespaces that are asked about, then of those with few."""
+    found: dict[str, list[Refusal]] = {}
+    for refusal in sorted(refusals, key=partial(_order, asked)):
+        found.setdefault(refusal.pods[0].namespace if refusal.pods else "", []).append(refusal)
+    # What these leave over goes to those with many.
+    return sorted(found.values(), key=lambda held: (_order(asked, held[0])[0], len(held), _order(asked, held[0])[1]))
 
 
 def _order(asked: Container[str], refusal: Refusal) -> tuple[bool, str]:

@@ -18,6 +18,9 @@ from kerf.model.topology import (
     Unwelcome,
 )
 
+_MOST_TERMS = 4
+"""Of a pod's other terms that are said: a pod may have thousands."""
+
 
 @singledispatch
 def reason(cause: Cause) -> str:
@@ -50,7 +53,8 @@ def _(cause: NotNear) -> str:
     where = _in(cause.key, cause.domain) if cause.domain else "a node to be bought"
     meant = _meant(cause.selector, cause.namespaces)
     if cause.also:
-        others = " and ".join(map(_selected, cause.also))
+        others = " and ".join(map(_selected, cause.also[:_MOST_TERMS]))
+        others += f" and {len(cause.also) - _MOST_TERMS} more" if len(cause.also) > _MOST_TERMS else ""
         return f"pod affinity: {where} has no pod with {meant} that its other terms mean as well ({others})"
     return f"pod affinity: {where} has no pod with {meant}"
 

@@ -215,16 +215,18 @@ class Together(Check):
 
     def cause(self, node: int, site: Site) -> tuple[Cause, int]:
         """See Check."""
-        missing: list[Cause] = []
-        selectors = tuple(dict.fromkeys(reach.selector for reach in self.reaches))
+        missing: tuple[str, str, Reach] | None = None
         for key, values, reach in zip(self.tally.keys, self.tally.values, self.reaches, strict=True):
             value = values[node]
             if value is None and not site.will_have(key):
                 return NoTopologyLabel(Name(AFFINITY), Name(key)), 2
-            if value is not None and not self._is_there((key, value)):
-                also = tuple(each for each in selectors if each != reach.selector)
-                missing.append(NotNear(Name(key), Name(value), reach.selector, _names(reach), also))
-        return missing[0], 1
+            if missing is None and value is not None and not self._is_there((key, value)):
+                missing = key, value, reach
+        assert missing is not None
+        key, value, reach = missing
+        also = dict.fromkeys(each.selector for each in self.reaches)
+        del also[reach.selector]
+        return NotNear(Name(key), Name(value), reach.selector, _names(reach), tuple(also)), 1
 
 
 @dataclass(frozen=True, eq=False)

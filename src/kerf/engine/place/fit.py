@@ -1,11 +1,12 @@
 """May this pod run there? The cheapest check first, and an answer that names the stage and the missing quantity."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kerf.engine.place.devices import never_shown, place_on_devices
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room, Target
+from kerf.engine.place.terms import FEW, Terms
 from kerf.engine.place.topology import Around
 from kerf.model.causes import (
     HostPortTaken,
@@ -44,6 +45,8 @@ _NAMES = (HOSTNAME, NODE_NAME)
 """Keys by which pods ask for a node by its name."""
 _NOT_ASKED = (*_NAMES, *COMING_LABELS)
 """Keys that claims never ask for."""
+_TERMS = "terms"
+"""Under which a spec keeps its terms as `_agreeing` asks for them (`PodSpec.answers`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +77,12 @@ def narrowed(target: Target, room: Room, shape: Shape) -> Requirements | Misfit:
 
     Of several affinity terms the first counts that can be bought just now, else the first that agrees.
     """
-    misfit: Misfit | None = None
     unsold: Requirements | None = None
-    for alternative in shape.spec.alternatives_new if target.is_open else shape.spec.alternatives:
+    terms = shape.spec.alternatives_new if target.is_open else shape.spec.alternatives
+    for alternative in terms if len(terms) <= FEW else _agreeing(target, shape.spec, terms):
         if not alternative:
             return room.requirements
-        clash = label_misfit(target, room, alternative)
-        if clash is None:
+        if _clash(target, room, alternative) is None:
             agreed = room.requirements
             if target.is_open:
                 # A node to be has a name of its own: which names it must not have is no requirement of a claim.
@@ -92,11 +94,20 @@ def narrowed(target: Target, room: Room, shape: Shape) -> Requirements | Misfit:
             if _is_sold(target, agreed):
                 return agreed
             unsold = agreed if unsold is None else unsold
-        misfit = misfit or clash
     if unsold is not None:
         return unsold
+    misfit = label_misfit(target, room, terms[0])
     assert misfit is not None
     return misfit if shape.spec.mounts == NO_MOUNTS else _of_volumes(target, room, shape, misfit)
+
+
+def _agreeing(target: Target, spec: PodSpec, terms: Sequence[Requirements]) -> Iterator[Requirements]:
+    """Those of many terms that the target by itself may satisfy, in their order."""
+    question = _TERMS, target.is_open
+    if question not in spec.answers:
+        spec.answers[question] = Terms(terms)
+    index: Terms = spec.answers[question]
+    return (terms[number] for number in index.may_agree(target.requirements, is_open=target.is_open))
 
 
 def _of_volumes(target: Target, room: Room, shape: Shape, misfit: Misfit) -> Misfit:
@@ -139,20 +150,25 @@ def _is_sold(target: Target, asked: Requirements) -> bool:
 
 def label_misfit(target: Target, room: Room, asked: Requirements) -> Misfit | None:
     """Which label keeps pods that ask for this off a target with what is there already; None where none does."""
+    clash = _clash(target, room, asked)
+    return None if clash is None else _requirement_misfit(target, clash, asked)
+
+
+def _clash(target: Target, room: Room, asked: Requirements) -> Requirement | None:
+    """The first of what is asked that does not agree with the target and with what is there already."""
     if not target.is_open:
         held = {**target.labels, NODE_NAME: target.name.name} if NODE_NAME in asked else target.labels
-        missing = asked.unsatisfied_by(held)
-        return None if missing is None else _requirement_misfit(target, missing, asked)
+        return asked.unsatisfied_by(held)
     # A node to be gets a name that no pod can ask for yet; buying for such a pod would never end.
     for name in _NAMES:
         named = asked.get(name)
         if named is not None and not named.complement:
-            return _requirement_misfit(target, named, asked)
+            return named
     undefined = asked.undefined(target.requirements, WELL_KNOWN)
     if undefined is not None:
-        return _requirement_misfit(target, undefined, asked)
+        return undefined
     conflict = asked.conflict(target.requirements) or asked.conflict(room.requirements)
-    return None if conflict is None else _requirement_misfit(target, conflict[0], asked)
+    return None if conflict is None else conflict[0]
 
 
 def _requirement_misfit(target: Target, asked: Requirement, all_asked: Requirements) -> Misfit:

@@ -5,17 +5,18 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from kerf.engine.place.reaches import Likeness
+from kerf.engine.place.reaches import Label, Likeness, Reach
 from kerf.engine.place.shapes import read_labels
 from kerf.engine.place.tallies import Reaches, averse_terms
 from kerf.model.pods import Pod, PodSpec
+from kerf.model.topology import PodAffinityTerm
 
 Labels = Mapping[str, str]
 Findings = dict[str, tuple[Any, Any]]
 """What was worked out of a node's pods before: see `model.snapshot.ClusterNode.findings`."""
 Residents = Sequence[tuple[Findings, Sequence[Pod]]]
 """By number of a node what is known of its pods, and these."""
-_CLASSES = "classes"
+_CLASSES, _SOUGHT = "classes", "sought"
 _FEW = 16
 """For so many texts the nodes are gone through, each time all; for more they are put in order once."""
 
@@ -36,10 +37,28 @@ class PodClasses:
         self.placed: dict[int, tuple[Pod, int]] = {}
         """By identity pods that are asked for again and again, as each is that is being placed, with their classes."""
         self._meant: dict[Reaches, dict[int, bool]] = {}
+        self._specs: list[PodSpec] = []
+        """By number of the class the spec of one of its pods."""
 
     def meant(self, reaches: Reaches) -> dict[int, bool]:
         """What is known of whom they all mean, by number of the class: see `_is_meant`. One answer for all ledgers."""
         return self._meant.setdefault(reaches, {})
+
+    def by_sought(self, number: int) -> Mapping[Label | None, Sequence[PodAffinityTerm]]:
+        """The terms by which pods of a class keep others off, by labels of which a pod must have one that they mean.
+
+        Labels are as `hooks_of` says them; under None those that no label finds. Linear in the terms, once a spec.
+        """
+        namespace, answers = self.all[number].namespace, self._specs[number].answers
+        question = _SOUGHT, namespace
+        if question not in answers:
+            found = dict[Label | None, list[PodAffinityTerm]]()
+            for term in self.all[number].averse:
+                for label in _sought(term, namespace):
+                    found.setdefault(label, []).append(term)
+            answers[question] = found
+        known: Mapping[Label | None, Sequence[PodAffinityTerm]] = answers[question]
+        return known
 
     def labels(self, pod: Pod) -> tuple[tuple[str, str], ...]:
         """Those of the pod's labels that are read, sorted."""
@@ -91,11 +110,20 @@ class PodClasses:
             number = self._numbers.setdefault(like, len(self.all))
             if number == len(self.all):
                 self.all.append(like)
+                self._specs.append(pod.spec)
                 self.texts.append([])
             self.texts[number].append(key)
             self._same.setdefault(key, key)
             self._known[key] = number
         return number
+
+
+def _sought(term: PodAffinityTerm, namespace: str) -> tuple[Label | None, ...]:
+    """Labels of which a pod must have one that a term of pods of the namespace means; None for no such label."""
+    if term.match_label_keys or term.mismatch_label_keys:
+        # What it selects depends on the labels of the pod that states it.
+        return (None,)
+    return min(Reach.of(term, namespace, {}, is_of_new=False).hooks, key=len, default=None) or (None,)
 
 
 class Population:

@@ -30,6 +30,8 @@ from kerf.model.rejections import workload_of
 from kerf.model.topology import PodAffinityTerm, TopologySpreadConstraint
 from kerf.model.volumes import SharedClaim
 
+MANY = 16
+"""Of a class with more terms that keep others off each is counted only once a pod comes that it may mean."""
 _T = TypeVar("_T", bound=Tally)
 _Counts = dict[int, dict[int, int]]
 _Known = dict[tuple[int, int], tuple[int, tuple[Check, ...]]]
@@ -106,6 +108,9 @@ class TopologyLedger:
         self._bases: dict[int, int] = {}
         """By number of the tally of such a term that of the tally of all its kind."""
         self._base_index = LabelIndex()
+        self._parked: dict[tuple[str, str], tuple[tuple[int, Sequence[PodAffinityTerm]], ...]] = {}
+        """Terms of pods that have MANY of them, with the classes of these, by labels of the pods that they mean: they
+        are counted once such a pod is to be placed."""
         self._alone: Counter[Hashable] = Counter()
         """How many constraints of pods to be placed have a tally of their own, by that which they would share."""
         self._former: tuple[Mapping[int, int], _Known] | None = None
@@ -258,6 +263,7 @@ class TopologyLedger:
         other._meant = list(self._meant)
         other._tally_index, other._class_index = self._tally_index.copy(), self._class_index.copy()
         other._averse_index = self._averse_index.copy()
+        other._parked = dict(self._parked)
         other._of_base = {base: each.copy(other._tallies) for base, each in self._of_base.items()}
         other._bases, other._base_index, other._alone = dict(self._bases), self._base_index.copy(), self._alone.copy()
         # They hold the tallies of this one, and are made of the others' when they are asked for.
@@ -281,6 +287,7 @@ class TopologyLedger:
         other._former, other._of_tallies = None, {}
         other._tally_index, other._class_index, other._averse_index = LabelIndex(), LabelIndex(), LabelIndex()
         other._of_base, other._bases, other._base_index, other._alone = {}, {}, LabelIndex(), Counter()
+        other._parked = {}
         other._learn_classes()
         return other
 
@@ -332,12 +339,45 @@ class TopologyLedger:
             self._class_index.add(number, hooks)
             met = (each for each in self._tally_index.meeting(hooks) if self._is_in(number, each))
             self._members.append(tuple(met))
-            aversions = [each for term in like.averse for each in self._aversion(like, term)]
-            self._members[number] += tuple(aversions)
-            for each in aversions:
-                cast(Aversion, self._tallies[each]).classes.append(number)
-                for node, pods in self._where(number):
-                    self._tallies[each].add(node, pods)
+            if len(like.averse) <= MANY:
+                self._learn_aversions(number, like.averse)
+            else:
+                self._park(number)
+
+    def _learn_aversions(self, number: int, terms: Iterable[PodAffinityTerm]) -> None:
+        """Count the pods of a class for whom these of its terms keep off."""
+        like = self._classes.all[number]
+        aversions = [each for term in terms for each in self._aversion(like, term)]
+        self._members[number] += tuple(aversions)
+        for each in aversions:
+            cast(Aversion, self._tallies[each]).classes.append(number)
+            for node, pods in self._where(number):
+                self._tallies[each].add(node, pods)
+
+    def _park(self, number: int) -> None:
+        """Note the terms of a class that has many by the labels of the pods that they mean."""
+        at_once, terms, classes = list[PodAffinityTerm](), self._classes.by_sought(number), self._parked
+        for label, held in terms.items():
+            if label is None:
+                at_once += held
+            else:
+                classes[label] = (*classes.get(label, ()), (number, held))
+        self._learn_aversions(number, at_once)
+
+    def _unpark(self, labels: Iterable[tuple[str, str]]) -> None:
+        """Count what was noted under labels of a pod that is to be placed.
+
+        No check that was made before lacks one: pods that were asked about before bear none of the labels, or these
+        terms were counted then.
+        """
+        found: dict[int, dict[PodAffinityTerm, None]] = {}
+        for label in labels:
+            for number, terms in self._parked.pop(label, ()):
+                found.setdefault(number, {}).update(dict.fromkeys(terms))
+        version = self.version
+        for number in sorted(found):
+            self._learn_aversions(number, found[number])
+        self.version = version
 
     def _keeper(self, tally: Aversion, value: str) -> str:
         """The workload, the first by name, of the pods in a domain that the tally counts.
@@ -509,6 +549,8 @@ class TopologyLedger:
     def _unwelcoming(self, of_class: int, like: Likeness) -> Iterator[Check]:
         """The checks of terms of others that mean pods of the class."""
         labels = hooks_of(like, self._namespaces)
+        if self._parked:
+            self._unpark(labels)
         alone, together = list[int](), list[Check]()
         bases = dict.fromkeys(each for each in self._base_index.meeting(labels) if self._is_meant(of_class, each))
         for base in bases:

@@ -52,6 +52,8 @@ def hint_of(refusal: Refusal) -> Advice | None:
             return None
         case causes.InvalidPod(problem) | causes.TemplateInvalid(problem=problem):
             return Advice(problem.hint)
+        case causes.AsksTooMuch():
+            return Advice("say it in fewer terms: one with several values says as much as several with one")
         case causes.Gated(by_kueue=True):
             return Advice("it comes when its queue has quota for it: kubectl get workloads")
         case causes.Gated():

@@ -115,7 +115,8 @@ def with_value(spec: PodSpec, key: str, value: str) -> tuple[PodSpec, dict[str, 
     if key in spec.node_selector:
         fixed = spec.node_selector.without((key,)).intersect(Requirements.of_labels({key: value}))
         return replace(spec, node_selector=fixed), {"nodeSelector": {key: value}}
-    terms = tuple(_with_value(term, key, value) for term in spec.affinity)
+    # Terms that differed in this label alone are the same now: a patch says each once.
+    terms = tuple(dict.fromkeys(_with_value(term, key, value) for term in spec.affinity))
     required = {"nodeSelectorTerms": [{"matchExpressions": _expressions(term)} for term in terms]}
     change = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
     return replace(spec, affinity=terms), dict[str, object](change)

@@ -22,6 +22,7 @@ from kerf.engine.explain.misses import misses
 from kerf.engine.pacing import launches_left
 from kerf.engine.place.fit import fit
 from kerf.engine.place.shapes import Shape
+from kerf.engine.place.weights import weight_of
 from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World
 from kerf.model.placeholders import is_virtual
@@ -134,7 +135,7 @@ def _tried(held: _Tried, advice: Advice) -> _Tried | None:
     """The pods with the change, first on nodes there are, then on bought ones; None where there is no try left."""
     situation = held.situation
     evidence = situation.evidence
-    if not situation.tries.take(len(evidence.world.supply.available)):
+    if not situation.tries.take(len(evidence.world.supply.available) * weight_of(held.shape.spec)):
         return None
     world = evidence.world if advice.pool is None else with_pool(advice.pool, situation)
     changed, trial = held.shape, evidence.trial

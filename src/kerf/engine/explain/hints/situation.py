@@ -9,6 +9,7 @@ from kerf.engine.decision import Buy, Evidence
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.place.fit import fit
 from kerf.engine.place.shapes import Shape
+from kerf.engine.place.weights import weight_of
 from kerf.engine.supply.offered import OfferedType, Supply, supply
 from kerf.engine.world import World
 from kerf.model.constraints import Requirement, Requirements
@@ -187,9 +188,10 @@ def places(shape: Shape, pool: NodePool, situation: Situation) -> bool:
 def takers(shape: Shape, pool: NodePool, situation: Situation) -> list[OfferedType]:
     """What the pool, as given, offers that takes the shape and can be bought, limits aside.
 
-    One try; nothing when there is none left.
+    One try, which costs beside that what pods ask more than usual; nothing when there is none left.
     """
-    if not situation.tries.take():
+    kinds = situation.market.types_of(pool.node_class)
+    if not situation.tries.take(len(kinds) * (weight_of(shape.spec) - 1)):
         return []
     others = tuple(pool if p.name == pool.name else p for p in situation.snapshot.node_pools)
     offered_types = supply(replace(situation.snapshot, node_pools=others), situation.market).by_pool.get(pool.name, ())
