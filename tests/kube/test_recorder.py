@@ -238,11 +238,3 @@ def test_who_floods_the_queue_loses_its_own_events(desk: Desk) -> None:
 
     assert [*(("mean", f"p-{n}") for n in range(8)), ("ops", "p-0"), ("web", "p-0")] == named
     assert 92 == recorder.dropped
-
-
-def test_another_hint_for_the_same_reason_is_no_news(desk: Desk) -> None:
-    """What would help is said with the event, and a pod gets one event for one reason."""
-    hints = ("", "raise the limit", "raise the limit; kerf explain tries more")
-    desk.tell(*(events.failed_scheduling(POD, "no pool", NotBought(), hint) for hint in hints))
-
-    assert ["Failed to schedule pod, no pool"] == [event["message"] for event in desk.posted]

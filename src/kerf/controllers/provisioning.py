@@ -361,7 +361,8 @@ def _occurrence(unplaced: Unplaced) -> events.Occurrence | None:
         return tell(kept.name, unplaced.reason)
     if unplaced.stage == Stage.WINDOWS:
         return events.held(unplaced.pod, unplaced.reason, unplaced.cause)
-    return events.failed_scheduling(unplaced.pod, unplaced.reason, unplaced.innermost, unplaced.hint)
+    hint = f"; {unplaced.hint}" if unplaced.hint else ""
+    return events.failed_scheduling(unplaced.pod, unplaced.reason + hint, unplaced.innermost)
 
 
 def is_provisionable(pod: Pod) -> bool:

@@ -55,15 +55,13 @@ def _about(kind: str, key: str, type_: str, reason: str, message: str, period_s:
     return Occurrence((kind, key), type_, reason, message, (kind, key, reason, message), period_s)
 
 
-def failed_scheduling(pod_key: str, reason: str, cause: Cause, hint: str = "") -> Occurrence:
+def failed_scheduling(pod_key: str, reason: str, cause: Cause) -> Occurrence:
     """Nothing can be bought for a pod, and why; repeated after five minutes.
 
-    When a pool launches its next node is another figure every second: of such a reason the pool counts. What would help
-    is no news by itself: it says more or less, as there is time to try it.
+    When a pool launches its next node is another figure every second: of such a reason the pool counts.
     """
     same = f"paced {cause.pool}" if isinstance(cause, Paced) else reason
-    text = f"{reason}; {hint}" if hint else reason
-    message, dedupe = f"Failed to schedule pod, {text}", ("Pod", pod_key, "FailedScheduling", same)
+    message, dedupe = f"Failed to schedule pod, {reason}", ("Pod", pod_key, "FailedScheduling", same)
     return Occurrence(("Pod", pod_key), WARNING, "FailedScheduling", message, dedupe, 300)
 
 
