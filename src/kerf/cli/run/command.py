@@ -161,7 +161,7 @@ def _read_config(context: click.Context, _parameter: click.Parameter, path: str 
     context_settings={"show_default": True},
     cls=ExampleCommand,
     examples=(
-        ("Plan, explain and publish, and change nothing", "kerf run --dry-run --cloud aws --cluster-name prod"),
+        ("Plan, explain and publish, and change nothing", "kerf run --dry-run --cloud kwok"),
         ("With settings from a file", "kerf run --config kerf.yaml --cloud kwok"),
     ),
 )
