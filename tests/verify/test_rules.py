@@ -1,12 +1,15 @@
 """Each rule, broken on purpose: it is caught by its name, and nothing is left of it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.command import Command
 from kerf.engine.world import World
+from kerf.model.nodepool import EMPTY
+from kerf.model.plan import GpuUse
 from kerf.model.violations import PlanRule
 from kerf.verify.check import of_going, of_plan
 from kerf.verify.passing import passing, passing_command
@@ -92,3 +95,15 @@ def test_a_card_that_holds_both_is_enough() -> None:
     world, command, coming = promised_card(9000, 4000)
 
     assert () == of_going(world, command, coming)
+
+
+def test_a_pod_that_ends_with_its_node_is_no_breach() -> None:
+    """A node without pods that need a place goes with one that ends there and still holds its card: the figures of the
+    command count that card, which is paid for no more."""
+    world, command = fleet()
+    node, other = world.snapshot.nodes
+    ending = tuple(replace(pod, deleted_s=world.snapshot.taken_at_s + 30) for pod in node.pods)
+    there = World(replace(world.snapshot, nodes=(replace(node, pods=ending), other)), world.market)
+    first = replace(command.deletions[0], reason=EMPTY, moved=())
+
+    assert () == of_going(there, replace(command, deletions=(first,), gpus=GpuUse(0, 10_000)))

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from kerf.model.gpu import Slice
 from kerf.model.instancetypes import InstanceType, price_text
-from kerf.model.nodepool import EMPTY, UNDERUTILIZED
 from kerf.model.plan import GpuUse
 from kerf.model.promises import planned_type
 from kerf.model.snapshot import ClusterNode
@@ -31,9 +30,7 @@ def violations(after: After) -> Iterator[Violation]:
         if cost.bound is not None and cost.bound.micro > for_pods:
             least, got = price_text(cost.bound.micro), price_text(for_pods)
             yield violation(PlanRule.BOUND, "the plan", f"at least the bound, {least}", got, PlanPart(PartKind.BOUND))
-    # The pods of a node that must go, and of which nothing is planned yet, are counted where they are no more.
-    are_all_placed = all(deletion.reason in (EMPTY, UNDERUTILIZED) for deletion in proposal.deletions)
-    if proposal.gpus is not None and are_all_placed and proposal.gpus.allocated > proposal.gpus.paid:
+    if proposal.gpus is not None and _are_all_placed(after) and proposal.gpus.allocated > proposal.gpus.paid:
         expected, got = f"at most {_cards(proposal.gpus.paid)} cards", f"{_cards(proposal.gpus.allocated)} cards"
         yield violation(PlanRule.ALLOCATED, "the plan", expected, got)
     for launch in proposal.launches:
@@ -41,6 +38,16 @@ def violations(after: After) -> Iterator[Violation]:
         if launch.allocated > paid:
             expected, got = f"at most {_cards(paid)} cards", f"{_cards(launch.allocated)} cards"
             yield violation(PlanRule.ALLOCATED, launch.name, expected, got, PlanPart(PartKind.LAUNCH, launch.name))
+
+
+def _are_all_placed(after: After) -> bool:
+    """Whether each pod of a node that goes has a place: the figure still counts the cards of one that ends with its
+    node, or of which nothing is planned yet."""
+    placed = {placement.pod.pod for deletion in after.gone.values() for placement in deletion.moved}
+    placed |= {pod.pod for launch in after.proposal.launches for pod in launch.pods}
+    nodes = (after.snapshot.node(name) for name in after.gone)
+    pods = (pod for node in nodes if node is not None for pod in node.pods)
+    return all(pod.key in placed or pod.is_ended or pod.is_daemon for pod in pods)
 
 
 def _cards(share: int) -> str:
