@@ -43,6 +43,7 @@ from kerf.model.constraints import Requirement, Requirements, Taint
 from kerf.model.nodepool import EMPTY
 from kerf.model.placeholders import Keeper, Placeholder
 from kerf.model.plan import Deletion
+from kerf.model.violations import PartKind, PlanPart
 from tests.engine.buy.test_configuration_choice import pods
 from tests.engine.buy.test_relabelling import cut_node, decided
 from tests.sharing.test_causes import kinds
@@ -90,6 +91,7 @@ SIMPLE: dict[Any, Any] = {
     Taint: Taint("dedicated", "NoSchedule"),
     Requirement: Requirement("zone", values=frozenset({"a"})),
     Requirements: Requirements.of_labels({"zone": "a"}),
+    PlanPart: PlanPart(PartKind.LAUNCH, "n"),
     Deletion: Deletion("n", "c", "p", 0, EMPTY, EmptyFor(60), why="empty for 1m"),
 }
 
@@ -141,8 +143,9 @@ def test_model_and_engine_declare_causes() -> None:
 
     of_engine = {"engine.disruption.causes", "engine.buy.launching", "engine.buy.relabelling"}
     of_model = {"model.causes", "model.groups", "model.market", "model.rejections", "model.topology", "model.windows"}
+    of_checks = {"model.violations"}
     of_lookups = {"model.buffercauses", "model.preferences", "model.runtimeclasses", "model.volumecauses"}
-    assert of_model | of_lookups | of_engine | {"engine.headroom.prewarm"} == found
+    assert of_model | of_lookups | of_checks | of_engine | {"engine.headroom.prewarm"} == found
     assert {*KEEPING, *GOING, *REMOVING, Needed, IdleNodeFits} <= set(causes())
 
 
