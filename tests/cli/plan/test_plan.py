@@ -153,6 +153,7 @@ def test_the_newest_instant_is_now_unless_now_is_given() -> None:
         {
             "node": "ip-10-0-0-2",
             "nodePool": "g5",
+            "reason": "Empty",
             "perHourSaved": 1.006,
             "why": "empty for 10m30s, saves 1.006 USD/h",
         }

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kerf.engine.place.fit import label_misfit, narrowed
 from kerf.engine.place.target import Room
-from kerf.engine.place.terms import FEW, Terms
+from kerf.engine.place.terms import FEW, TermIndex
 from kerf.model.constraints import (
     ARCH,
     HOSTNAME,
@@ -76,7 +76,7 @@ def test_many_terms_say_what_each_says_in_its_turn(terms: list[Requirements]) ->
 def test_the_index_leaves_out_no_term_that_a_node_satisfies(terms: list[Requirements]) -> None:
     """Of a node to be bought; those that it names come in their order."""
     offered = offer(a_pool(labels=LABELS), M5)
-    named = Terms(terms).may_agree(offered.target.requirements, is_open=True)
+    named = TermIndex(terms).may_agree(offered.target.requirements, is_open=True)
     agreeing = [n for n, term in enumerate(terms) if label_misfit(offered.target, Room(NOTHING), term) is None]
 
     assert named == sorted(named)
@@ -88,15 +88,15 @@ def test_of_a_thousand_terms_a_node_is_asked_about_those_alone_that_its_labels_m
     target = offer(a_pool(labels=LABELS), M5).target.requirements
     for key, operator, prefix in (("absent", "In", "v"), ("team", "In", "v"), ("size", "Gt", "9")):
         terms = [all_of((Requirement.of(key, operator, (f"{prefix}{n}",)),)) for n in range(10, 1010)]
-        assert [] == Terms(terms).may_agree(target, is_open=True), key
+        assert [] == TermIndex(terms).may_agree(target, is_open=True), key
     mixed = [all_of((Requirement.of("team", "In", (f"t{n}" if n != 500 else "ai",)),)) for n in range(1000)]
 
-    assert [500] == Terms(mixed).may_agree(target, is_open=True)
+    assert [500] == TermIndex(mixed).may_agree(target, is_open=True)
 
 
 def test_what_nothing_satisfies_is_never_asked() -> None:
     """A term that contradicts itself."""
-    assert [] == Terms([NEVER] * 20).may_agree(offer(a_pool(), M5).target.requirements, is_open=True)
+    assert [] == TermIndex([NEVER] * 20).may_agree(offer(a_pool(), M5).target.requirements, is_open=True)
 
 
 def test_equal_terms_are_one() -> None:

@@ -136,15 +136,14 @@ class _Head(msgspec.Struct):
     metadata: Metadata
 
 
+class _Called(msgspec.Struct):
+    name: str = ""
+
+
 class _Named(msgspec.Struct):
     """An object by its name."""
 
-    class Metadata(msgspec.Struct):
-        """Its metadata."""
-
-        name: str = ""
-
-    metadata: Metadata
+    metadata: _Called
 
 
 _BY_NAME = frozenset(SHARING_CONFIG_MAPS)

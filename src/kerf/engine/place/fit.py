@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from kerf.engine.place.devices import never_shown, place_on_devices
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room, Target
-from kerf.engine.place.terms import FEW, Terms
+from kerf.engine.place.terms import FEW, TermIndex
 from kerf.engine.place.topology import Around
 from kerf.model.causes import (
     HostPortTaken,
@@ -105,8 +105,8 @@ def _agreeing(target: Target, spec: PodSpec, terms: Sequence[Requirements]) -> I
     """Those of many terms that the target by itself may satisfy, in their order."""
     question = _TERMS, target.is_open
     if question not in spec.answers:
-        spec.answers[question] = Terms(terms)
-    index: Terms = spec.answers[question]
+        spec.answers[question] = TermIndex(terms)
+    index: TermIndex = spec.answers[question]
     return (terms[number] for number in index.may_agree(target.requirements, is_open=target.is_open))
 
 

@@ -68,7 +68,7 @@ def _is_plain_number(value: str) -> bool:
     return value.isascii() and value.isdigit() and len(value) <= _DIGITS
 
 
-class Terms:
+class TermIndex:
     """Terms in their order; the first that a node satisfies counts.
 
     Cost to make: linear in what they ask. `may_agree`: the labels of the node, and the terms that it names.
