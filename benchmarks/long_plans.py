@@ -25,6 +25,8 @@ from benchmarks.long_plans import serve
 serve(Path({folder!r}))
 """
 _LONG, _BEGUN, _ENDED = "long", "begun", "ended"
+_WORK = {"checked_decision": "decide", "explain": "explain"}
+"""What provisioning does in the thread, by the names of its functions."""
 _PROBE_S = 0.02
 
 
@@ -101,7 +103,7 @@ def serve(folder: Path) -> None:
 
 def _prolonged(folder: Path, work: Callable[[], _Made]) -> _Made:
     """What `work` makes, made until its time is over."""
-    name = work.func.__name__ if isinstance(work, partial) else ""
+    name = _WORK.get(work.func.__name__, "") if isinstance(work, partial) else ""
     wanted, _, for_s = _read(folder / _LONG).partition(" ")
     if name != wanted:
         return work()

@@ -122,7 +122,7 @@ def test_a_dry_run_writes_nothing_but_its_lease_and_events(binaries: Binaries) -
         a_foreign_node(site)
         site.apply("000-gpu-pools/workload.yaml")
         site.plane.apply(roles(NAMESPACE, "kerf", "kwok", is_dry_run=True))
-        replica = site.start("--dry-run")
+        replica = site.start("--dry-run", "--acted-out-on-real-cluster")
         site.until(lambda: site.events("WouldLaunch", "theirs"), "it says what it would launch")
         site.until(lambda: site.events("WouldDisrupt", "theirs-1"), "it says what it would remove")
 
@@ -167,7 +167,7 @@ def test_only_pools_with_the_label_are_acted_on(binaries: Binaries, is_beside: b
         a_foreign_node(site)
         site.apply("000-gpu-pools/pool.yaml", pools("ours", **{"kerf.dev_managed": "true"}))
         before = [site.plane.get("NodePool", "theirs"), site.plane.get("NodeClaim", "theirs-1")]
-        replica = site.start("--managed-selector=kerf.dev/managed=true")
+        replica = site.start("--managed-selector=kerf.dev/managed=true", "--acted-out-on-real-cluster")
         site.apply("000-gpu-pools/workload.yaml")
         site.until(lambda: 5 == len(site.pods("Running")), "five pods run")
 
@@ -184,7 +184,7 @@ def test_a_pool_that_is_given_away_keeps_its_nodes(binaries: Binaries) -> None:
     """Its label goes while its nodes run: from then on they are another's, and no instance of theirs is collected."""
     with cluster(binaries) as site:
         site.apply("000-gpu-pools/pool.yaml", pools("ours", **{"kerf.dev_managed": "true"}))
-        replica = site.start("--managed-selector=kerf.dev/managed=true")
+        replica = site.start("--managed-selector=kerf.dev/managed=true", "--acted-out-on-real-cluster")
         site.apply("000-gpu-pools/workload.yaml")
         site.until(lambda: 5 == len(site.pods("Running")), "five pods run")
         site.plane.kubectl("label", "nodepool", "ours", "kerf.dev/managed-")
