@@ -24,7 +24,7 @@ from kerf.engine.decision import Decision
 from kerf.engine.disruption.asked import Asked, Repacks
 from kerf.engine.disruption.budgets import Census, holding
 from kerf.engine.disruption.candidates import Candidate, candidates, moving
-from kerf.engine.disruption.causes import Blocked, NodePoolBudget
+from kerf.engine.disruption.causes import Blocked, NodePoolBudget, RepackedInTurn
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.consolidation import unconsolidatable
 from kerf.engine.disruption.drift import waiting as drift_waiting
@@ -233,6 +233,9 @@ class DisruptionController:
         pods = (pod for node in nodes if node is not None for pod in moving(node))
         bought_micro = sum(launch.price_micro for launch in command.launches)
         saved_micro = sum(deletion.saved_micro for deletion in command.deletions) - bought_micro
+        cause = command.deletions[0].cause
+        # What goes in turn may save nothing before all have gone.
+        saved_micro = cause.saved_micro if isinstance(cause, RepackedInTurn) else saved_micro
         self._book.moves.begin((deletion.claim for deletion in command.deletions), pods, saved_micro)
 
     async def _release_leftovers(self) -> None:
@@ -389,7 +392,7 @@ def _measure(found: Sequence[Candidate], snapshot: ClusterSnapshot) -> None:
     for reason, number in eligible.items():
         DISRUPTION_ELIGIBLE.labels(reason.lower()).set(number)
         for pool in snapshot.node_pools:
-            allowed = census.allowed(pool, reason)
+            allowed = census.allowed(pool, reason, are_replaced=reason != EMPTY)
             DISRUPTIONS_ALLOWED.labels(pool.name, reason).set(float("inf") if allowed is None else allowed)
 
 

@@ -33,9 +33,11 @@ def order(snapshot: ClusterSnapshot) -> list[str]:
 
 
 def test_methods_are_asked_emptiness_first() -> None:
-    """As Karpenter's; what is above a price cap is replaced where nothing can just go."""
+    """As Karpenter's; what is above a price cap is replaced where nothing can just go. Only where a floor lets some of
+    its nodes go, the cheapest fleet is looked for before an empty one does."""
     assert (
         repair.propose,
+        repacking.propose_above_floors,
         emptiness.propose,
         staticdrift.propose,
         drift.propose,

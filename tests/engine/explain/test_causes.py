@@ -19,12 +19,14 @@ from kerf.engine.disruption.causes import (
     Broken,
     Drifts,
     EmptyFor,
+    FloorCostsLess,
     Going,
     Keeping,
     NoAlternative,
     NoSaving,
     PodsFit,
     Repacked,
+    RepackedInTurn,
     Unconsolidatable,
 )
 from kerf.engine.explain.causes import cause_text
@@ -49,7 +51,8 @@ from tests.engine.buy.test_relabelling import cut_node, decided
 from tests.sharing.test_causes import kinds
 
 OTHERS = (Alternative, NoAlternative)
-KEEPING, GOING, REMOVING = get_args(Keeping), get_args(Going), (EmptyFor, PodsFit, Repacked, Drifts, Broken)
+REPACKED = (Repacked, RepackedInTurn, FloorCostsLess)
+KEEPING, GOING, REMOVING = get_args(Keeping), get_args(Going), (EmptyFor, PodsFit, *REPACKED, Drifts, Broken)
 BY_OTHERS = (NotBought,)
 """Said by the misfits of the pod, which are causes themselves."""
 ROOMS = (model, engine)

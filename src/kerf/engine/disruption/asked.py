@@ -93,7 +93,8 @@ class _Search:
     @classmethod
     def of(cls, snapshot: ClusterSnapshot, market: Market, candidates: Iterable[Candidate]) -> "_Search | None":
         """None where no budget lets any of the candidates go: then there is nothing to search."""
-        allowance, pods, pools = Allowance(snapshot, UNDERUTILIZED), dict[str, tuple[Pod, ...]](), set[str]()
+        allowance = Allowance(snapshot, UNDERUTILIZED, are_replaced=True)
+        pods, pools = dict[str, tuple[Pod, ...]](), set[str]()
         for each in candidates:
             if may_save(each, allowance):
                 pods[each.node.name] = each.pods

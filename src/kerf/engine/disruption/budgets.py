@@ -71,13 +71,15 @@ class Census:
         found: Census = snapshot.findings[_CENSUS]
         return found
 
-    def allowed(self, pool: NodePool, reason: str) -> int | None:
+    def allowed(self, pool: NodePool, reason: str, *, are_replaced: bool = False) -> int | None:
         """How many more nodes of the pool may be disrupted now for a reason; None means any number.
 
         The least of the active budgets, percentages of all counted nodes rounded up, less those of them that go or are
-        not ready; and no more than the pool's floor (`kerf.dev/min-nodes`) leaves.
+        not ready; and no more than the pool's floor (`kerf.dev/min-nodes`) leaves. The floor counts nodes after the
+        step, so it holds none where another `are_replaced` by comes first; one that cannot be read holds all.
         """
-        bounds = (self.allowed_by_budgets(pool, reason), self.spare(pool))
+        floor = 0 if pool.bounds.invalid_floor else None
+        bounds = (self.allowed_by_budgets(pool, reason), floor if are_replaced else self.spare(pool))
         return min((each for each in bounds if each is not None), default=None)
 
     def allowed_by_budgets(self, pool: NodePool, reason: str) -> int | None:
@@ -188,11 +190,19 @@ def _ends_s(budget: Budget, now_s: float) -> float | None:
 
 
 class Allowance:
-    """What the budgets still allow while a plan is made; each pool is asked once. Of one that `is_open_to_all` all."""
+    """What the budgets still allow while a plan is made; each pool is asked once. Of one that `is_open_to_all` all.
 
-    def __init__(self, snapshot: ClusterSnapshot, reason: str, *, is_open_to_all: bool = False) -> None:
+    A pool's floor counts, but not where nodes `are_replaced`: the caller then buys what the floor lacks.
+    """
+
+    def __init__(
+        self, snapshot: ClusterSnapshot, reason: str, *, are_replaced: bool = False, is_open_to_all: bool = False
+    ) -> None:
         census, pools = Census.of(snapshot), snapshot.node_pools
-        self._left = {pool.name: None if is_open_to_all else census.allowed(pool, reason) for pool in pools}
+        self._left = {
+            pool.name: None if is_open_to_all else census.allowed(pool, reason, are_replaced=are_replaced)
+            for pool in pools
+        }
         self._taken = Counter[str]()
 
     def is_open(self, pool: str) -> bool:

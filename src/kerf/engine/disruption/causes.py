@@ -141,10 +141,12 @@ class NeverConsolidated(Cause):
 
 @dataclass(frozen=True, slots=True)
 class NoneInItsPlace(Cause):
-    """Its pool is static and can have no node in its place while it is there; `obstacle` is what stands in the way."""
+    """Its pool is static, or has no more than the `nodes` of its floor, and can have no node in its place while it is
+    there; `obstacle` is what stands in the way."""
 
     pool: Name
     obstacle: Cause
+    nodes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,6 +462,27 @@ class Repacked(Cause):
     """Why nodes go: so many pods of so many nodes cost less elsewhere and on so many new ones, by that much an hour."""
 
     pods: int
+    nodes: int
+    bought: int
+    saved_micro: int
+
+
+@dataclass(frozen=True, slots=True)
+class RepackedInTurn(Cause):
+    """Why `going` nodes go: they are the first of so many whose pods cost less elsewhere and on so many new ones, by
+    that much an hour once all have gone; budgets let no more go now."""
+
+    pods: int
+    nodes: int
+    bought: int
+    saved_micro: int
+    going: int
+
+
+@dataclass(frozen=True, slots=True)
+class FloorCostsLess(Cause):
+    """Why so many empty nodes go that pools keep: so many new ones in their place cost that much less an hour."""
+
     nodes: int
     bought: int
     saved_micro: int

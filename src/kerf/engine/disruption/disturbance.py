@@ -93,7 +93,7 @@ def start_s(claims: Iterable[NodeClaim]) -> float:
     return max(0.0, took[(len(took) - 1) // 2]) if took else _START_S
 
 
-def life_s(pods: Iterable[Pod], now_s: float) -> float:
+def life_s(pods: Iterable[Pod] | Iterable[NodeClaim], now_s: float) -> float:
     """How long pods may be expected to run on: as long as half of them have run already, and a quarter of an hour at
     least.
 

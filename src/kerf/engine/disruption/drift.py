@@ -40,11 +40,12 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
 
     Cost: at most six decisions for the second, and twenty for the third where there is no second.
     """
-    allowance = Allowance(world.snapshot, DRIFTED)
+    allowance = Allowance(world.snapshot, DRIFTED, are_replaced=True)
     drifted = _eligible(candidates, allowance, world.snapshot)
     if not drifted:
         return
-    gone = [each for each in drifted if not each.pods and allowance.take(each.pool.name)]
+    above_floors = Allowance(world.snapshot, DRIFTED)
+    gone = [each for each in drifted if not each.pods and above_floors.take(each.pool.name)]
     if gone:
         yield deleting(world, tuple(_deletion(each, world) for each in gone))
         return
@@ -110,8 +111,8 @@ def waiting(world: World, candidates: Sequence[Candidate]) -> tuple[Blocked, ...
     drifted = sorted((each for each in candidates if _has_drifted(each)), key=_since)
     if not drifted:
         return ()
-    allowance, groups = Allowance(world.snapshot, DRIFTED), WholeGroups.of(world.snapshot)
-    known = {each.node.name: each for each in drifted}
+    allowance = Allowance(world.snapshot, DRIFTED, are_replaced=True)
+    groups, known = WholeGroups.of(world.snapshot), {each.node.name: each for each in drifted}
     found = (groups.together(each, known, allowance).blocked(each) for each in drifted)
     return tuple(chain.from_iterable(found))
 
@@ -122,7 +123,7 @@ def without_place(world: World, staying: Sequence[Candidate]) -> tuple[Blocked, 
     Those of which none was looked for are left out: not among the first, held by a group or by budgets, or with pods
     that wait for a node which starts. Cost: linear in candidates.
     """
-    allowance = Allowance(world.snapshot, DRIFTED)
+    allowance = Allowance(world.snapshot, DRIFTED, are_replaced=True)
     drifted = _eligible(staying, allowance, world.snapshot)
     if not drifted or _are_coming(world):
         return ()

@@ -26,6 +26,7 @@ _Method = Callable[[World, Sequence[Candidate]], Iterator[Command]]
 
 METHODS: tuple[_Method, ...] = (
     repair.propose,
+    repacking.propose_above_floors,
     emptiness.propose,
     staticdrift.propose,
     drift.propose,

@@ -70,7 +70,7 @@ class Fates:
     def __init__(self, world: World, plan: Plan) -> None:
         self._world, self._snapshot, self._plan = world, world.snapshot, plan
         self._in_place = dict[str, NoneInItsPlace | None]()
-        """By static pool what keeps a node of it from having another in its place."""
+        """By pool what keeps a node of it from having another in its place."""
         self._held = dict[tuple[str, str], InvalidSchedule | NodePoolBudget | None]()
         """By pool and reason what its budgets say."""
 
@@ -124,16 +124,17 @@ class Fates:
             much = next((each for each in held if each.pool == pool.name), None)
             broken = None if much is None else TooMuchBroken(Name(pool.name), much.broken, much.nodes)
             why = Broken(Name(candidate.unhealthy))
-            return Due(why, obstacle or broken or self._of_budgets(pool, UNHEALTHY))
-        held_by = obstacle or self._group_on(candidate) or self._of_budgets(pool, DRIFTED) or self._of_limits(pool)
+            return Due(why, obstacle or broken or self._of_stated(pool, UNHEALTHY))
+        held_by = obstacle or self._group_on(candidate) or self._of_stated(pool, DRIFTED) or self._of_limits(pool)
         asks = held_by is None and candidate.pods
         problem = dict(self._world.supply.pool_problems).get(pool.name) if asks else None
         closed = None if problem is None else PoolClosed(Name(pool.name), problem)
         return Due(Drifts(Name(candidate.drift)), held_by, closed)
 
     def _of_limits(self, pool: NodePool) -> NoneInItsPlace | None:
-        """What keeps a node of a static pool from having another in its place: the new one comes first."""
-        if pool.replicas is None:
+        """What keeps a node from having another in its place where one has to come first: of a static pool, or of one
+        that has no more nodes than its floor."""
+        if pool.replicas is None and self._census.spare(pool) != 0:
             return None
         if pool.name not in self._in_place:
             self._in_place[pool.name] = in_its_place(self._world, pool)
@@ -141,7 +142,8 @@ class Fates:
 
     def _group_on(self, candidate: Candidate) -> GroupStays | None:
         """The group whose other nodes do not go with one that has drifted."""
-        return self._groups.together(candidate, self._drifted, Allowance(self._snapshot, DRIFTED)).stays
+        allowance = Allowance(self._snapshot, DRIFTED, are_replaced=True)
+        return self._groups.together(candidate, self._drifted, allowance).stays
 
     @cached_property
     def _drifted(self) -> Mapping[str, Candidate]:
@@ -178,12 +180,15 @@ class Fates:
     def _of_budgets(
         self, pool: NodePool, reason: str
     ) -> UnreadableFloor | MinNodes | InvalidSchedule | NodePoolBudget | None:
-        """Whether the pool's floor or its budgets keep a node that would go for the reason."""
-        name = Name(pool.name)
+        """Whether the pool's floor or its budgets keep a node that would go for the reason, with none in its place."""
+        if self._census.spare(pool) == 0 and not pool.bounds.invalid_floor:
+            return MinNodes(Name(pool.name), pool.bounds.min_nodes)
+        return self._of_stated(pool, reason)
+
+    def _of_stated(self, pool: NodePool, reason: str) -> UnreadableFloor | InvalidSchedule | NodePoolBudget | None:
+        """Whether its budgets keep a node that would go for the reason, or a floor that cannot be read."""
         if pool.bounds.invalid_floor:
-            return UnreadableFloor(name, Quoted(pool.stated_annotations.get(MIN_NODES, "")))
-        if self._census.spare(pool) == 0:
-            return MinNodes(name, pool.bounds.min_nodes)
+            return UnreadableFloor(Name(pool.name), Quoted(pool.stated_annotations.get(MIN_NODES, "")))
         if (pool.name, reason) not in self._held:
             # A schedule that never opens is followed for a hundred times.
             self._held[pool.name, reason] = holding(self._snapshot, pool, reason)

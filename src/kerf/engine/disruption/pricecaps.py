@@ -24,7 +24,7 @@ _MOST_TRIED = 20
 
 def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     """Commands that each replace one node above its cap, the most expensive first. Cost: twenty decisions."""
-    allowance, substitutes = Allowance(world.snapshot, UNDERUTILIZED), Substitutes(world)
+    allowance, substitutes = Allowance(world.snapshot, UNDERUTILIZED, are_replaced=True), Substitutes(world)
     # A price that went to and fro must stay above the cap for a while before a node is bought for it.
     paused = {(each.node_pool, each.instance_type) for each in world.market.price_pauses}
     over_cap = [

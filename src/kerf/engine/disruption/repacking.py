@@ -7,14 +7,17 @@ share of what its nodes cost, where that is more than what new nodes were seen t
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
+from kerf.engine.disruption import emptiness
 from kerf.engine.disruption.balanced import Balance
 from kerf.engine.disruption.budgets import Allowance
-from kerf.engine.disruption.candidates import Candidate, candidates, may_save, moving
-from kerf.engine.disruption.causes import Alternative, Lacks, NoAlternative, Repacked
+from kerf.engine.disruption.candidates import Candidate, candidates, may_save, may_save_with_room, moving
+from kerf.engine.disruption.causes import Alternative, FloorCostsLess, Lacks, NoAlternative, Repacked, RepackedInTurn
 from kerf.engine.disruption.command import Command, replacing
 from kerf.engine.disruption.disturbance import MILLION, Restarts, life_s, of_node
+from kerf.engine.disruption.parts import part_of
 from kerf.engine.disruption.substitution import Substitutes, Substitution, real
 from kerf.engine.disruption.unfilled import LATELY_S, came_lately, unfilled_share
 from kerf.engine.disruption.worths import Worths
@@ -25,7 +28,8 @@ from kerf.model.causes import Name
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE
 from kerf.model.groups import group_of
 from kerf.model.lowerbound import NANO
-from kerf.model.nodepool import UNDERUTILIZED
+from kerf.model.nodepool import EMPTY, UNDERUTILIZED
+from kerf.model.plan import Launch
 from kerf.model.promises import planned_price_micro
 from kerf.model.rejections import workload_of
 
@@ -47,6 +51,10 @@ _AS_GOOD = 0.97
 _FEW = 20
 """So few nodes are looked at again without those that would be bought again, though with fewer pods, and though
 somewhat less is gained."""
+_MOST_AHEAD = 100
+"""Of so many nodes the best end is searched for whatever budgets say, and they choose the part that is done first."""
+_MOST_MIRRORS = 4
+"""So many of few nodes that would be bought again are tried as the one that stays."""
 _GOOD_ENOUGH = 0.7
 """Fewer nodes are not tried where so much is saved of what is wasted on those that go."""
 
@@ -54,15 +62,54 @@ _GOOD_ENOUGH = 0.7
 def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     """The command that saves most, if any does. Cost: the bound of all their pods, and at most some thirty decisions
     for those of the nodes that go."""
-    allowance = Allowance(world.snapshot, UNDERUTILIZED)
-    may_go = [each for each in candidates if may_save(each, allowance) and _is_settled(each, world)]
+    allowance = Allowance(world.snapshot, UNDERUTILIZED, are_replaced=True)
+    may_go = [each for each in candidates if _may_go(each, allowance) and _is_settled(each, world)]
     # One of another kind would keep all that are tried beside it.
     fleet = _Fleet(world, [each for each in may_go if all(map(is_planned, each.pods))])
+    if len(fleet.judged) <= _MOST_AHEAD:
+        whole = _best(world, fleet, are_budgets_kept=False)
+        part = part_of(whole, allowance) if whole is not None else None
+        if whole is None:
+            return
+        if part is not None and Balance(world).allows(part.victims, part.saved_micro):
+            cause = _cause(whole) if part is whole else _cause(whole, len(part.victims))
+            yield replacing(world, part.deletions(UNDERUTILIZED, cause), part.launches)
+            return
     found = _best(world, fleet)
     if found is not None:
-        pods = real(pod.key for each in found.victims for pod in each.pods)
-        cause = Repacked(pods, len(found.victims), len(found.launches), found.saved_micro)
-        yield replacing(world, found.deletions(UNDERUTILIZED, cause), found.launches)
+        yield replacing(world, found.deletions(UNDERUTILIZED, _cause(found)), found.launches)
+
+
+def propose_above_floors(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
+    """The same where an empty node is about to go of a pool that could spare a more expensive one instead.
+
+    What the empty one costs is not all: without it its pool may be at its floor. Nothing of a large fleet. Cost: linear
+    in candidates; that of `propose` where there is such a pool.
+    """
+    if len(candidates) > _MOST_AHEAD:
+        return
+    empty, allowance = Allowance(world.snapshot, EMPTY), Allowance(world.snapshot, UNDERUTILIZED, are_replaced=True)
+    pools = {each.pool.name for each in candidates if each.pool.bounds.min_nodes and emptiness.may_go(each, empty)}
+    if any(each.pool.name in pools and may_save(each, allowance) for each in candidates):
+        yield from propose(world, candidates)
+
+
+def _cause(whole: Substitution, going: int | None = None) -> Repacked | RepackedInTurn | FloorCostsLess:
+    """Why its nodes go, or so many of them."""
+    held = [pod.key for each in whole.victims for pod in each.pods]
+    nodes, bought, saved_micro = len(whole.victims), len(whole.launches), whole.saved_micro
+    if not held:
+        return FloorCostsLess(nodes, bought, saved_micro)
+    if going is None:
+        return Repacked(real(held), nodes, bought, saved_micro)
+    return RepackedInTurn(real(held), nodes, bought, saved_micro, going)
+
+
+def _may_go(candidate: Candidate, allowance: Allowance) -> bool:
+    """Whether the node may go to save money: an empty one only where its pool keeps some, for else it goes anyway."""
+    if may_save(candidate, allowance):
+        return True
+    return not candidate.pods and candidate.pool.bounds.min_nodes > 0 and may_save_with_room(candidate, allowance)
 
 
 def _is_settled(candidate: Candidate, world: World) -> bool:
@@ -94,7 +141,8 @@ class _Judged:
         self.worth_micro = worths.micro(pods)
         self.waste_micro = self.price_micro - self.worth_micro
         self.lost_micro = sum(int(worths.nano(pod) * restarts.lost_s(pod, now_s)) for pod in pods) // NANO // _HOUR_S
-        self.life_s = life_s(pods, now_s)
+        # An empty node stays for as long as its pool is to have so many: as long again as it has been there.
+        self.life_s = life_s(pods or (candidate.claim,), now_s)
 
     @property
     def is_wasted(self) -> bool:
@@ -135,37 +183,50 @@ class _Fleet:
         others = (each.cluster_node for each in may_go if each.node.name not in names)
         self.unfilled = unfilled_share(world, worths, new, others)
         restarts = Restarts(pods)
-        found = (_Judged(world, each, worths, restarts) for each in may_go if each.pods and worths.knows(each.pods))
+        held = (each for each in may_go if each.pods or each.pool.bounds.min_nodes)
+        found = (_Judged(world, each, worths, restarts) for each in held if worths.knows(each.pods))
         self.judged = sorted(
             (each for each in found if each.is_wasted or not each.has_risen), key=lambda each: each.order
         )
 
 
-def _best(world: World, fleet: _Fleet) -> Substitution | None:
-    """What saves the largest share of what its nodes cost, else what others save, else single ones, else few nodes all.
+def _best(world: World, fleet: _Fleet, *, are_budgets_kept: bool = True) -> Substitution | None:
+    """What saves the largest share of what its nodes cost, else what others save, else single ones, else few nodes all;
+    as many nodes as budgets let go at once, where they are kept.
 
     Of two orders those first in each are tried. Where most are wasted all go together if they can: what the others keep
     would be missing beside the rest.
     """
     tries, judged = _Tries(world, fleet.unfilled), fleet.judged
     wasted = [each for each in judged if each.is_wasted]
-    first, *others = _windows(world, wasted) or [[]]
+    within = partial(_within, world) if are_budgets_kept else list[_Judged]
+    first, *others = _windows(wasted, within) or [[]]
     if len(wasted) > len(judged) // 2:
-        together = _within(world, judged)
+        together = within(judged)
         found = tries.of(together) if len(together) > len(first) else None
         if found is not None:
             return found
-    largest = _within(world, sorted(wasted, key=lambda each: each.by_share))
+    largest = within(sorted(wasted, key=lambda each: each.by_share))
     best = [*tries.halving(first), *tries.halving(largest)]
+    if not are_budgets_kept and len(judged) <= _FEW:
+        # Of two nodes that fill one together the bound may give all of its price to the pods of one.
+        each_alone = ([each] for each in judged)
+        best += filter(None, map(tries.of, (judged, *each_alone)))
     if best:
-        return max(best, key=lambda each: each.share_saved)
+        return max(best if are_budgets_kept else _largest(best), key=lambda each: each.share_saved)
     several = (window for window in others[:_MOST_WINDOWS] if len(window) > 1)
     for chosen in (*several, *([each] for each in wasted[:_MOST_ALONE])):
         found = tries.of(chosen)
         if found is not None:
             return found
     # Of two nodes that fill one together the bound may give all of its price to the pods of one.
-    return tries.of(_within(world, judged)) if wasted and len(judged) <= _FEW else None
+    return tries.of(within(judged)) if wasted and len(judged) <= _FEW else None
+
+
+def _largest(found: Sequence[Substitution]) -> list[Substitution]:
+    """Those that save nearly the most: what saves a large share of little may stand in the way of more."""
+    most = max(each.saved_micro for each in found)
+    return [each for each in found if each.saved_micro >= _AS_GOOD * most]
 
 
 class _Tries:
@@ -211,17 +272,33 @@ class _Tries:
         """
         gain, found = self._gained(wasted)
         while found is not None:
-            fewer, is_few = _without_mirrored(wasted, found), len(wasted) <= _FEW
-            stay = len(wasted) - len(fewer)
-            if not fewer or not stay or (not is_few and 2 * stay < len(found.launches)):
+            fewer = self._fewer(wasted, gain, found)
+            if fewer is None:
                 break
-            less, again = self._gained(fewer)
+            wasted, gain, found = fewer
+        return found
+
+    def _fewer(
+        self, wasted: Sequence[_Judged], gain: float, found: Substitution
+    ) -> tuple[Sequence[_Judged], float, Substitution] | None:
+        """The same without nodes that would be bought again as they are, where that is about as good. Of few
+        nodes some of these are tried alone as well: the pods of one may fit on another, and not the other way round."""
+        fewer, is_few = _without_mirrored(wasted, found), len(wasted) <= _FEW
+        stay = len(wasted) - len(fewer)
+        if not stay or (not is_few and 2 * stay < len(found.launches)):
+            return None
+        choices = [fewer]
+        if is_few:
+            bought = Counter(map(_kind_bought, found.launches))
+            alike = [each for each in reversed(wasted) if bought[_kind(each)]]
+            choices += ([each for each in wasted if each is not one] for one in alike[:_MOST_MIRRORS])
+        for chosen in filter(None, choices):
+            less, again = self._gained(chosen)
             # Pods that stay may be older than those that move. That makes the nodes together gain for longer, not more.
             is_as_good = again is not None and again.saved_micro >= found.saved_micro
-            if again is None or not (is_as_good or (is_few and less >= _AS_GOOD * gain)):
-                break
-            wasted, gain, found = fewer, less, again
-        return found
+            if again is not None and (is_as_good or (is_few and less >= _AS_GOOD * gain)):
+                return chosen, less, again
+        return None
 
     def _gained(self, wasted: Sequence[_Judged]) -> tuple[float, Substitution | None]:
         substitutes, victims = self._substitutes, [each.candidate for each in wasted]
@@ -234,12 +311,16 @@ class _Tries:
         return (0.0, None) if gain <= 0 or _is_noise(found, self._unfilled) else (gain, found)
 
 
-def _windows(world: World, wasted: Sequence[_Judged]) -> list[list[_Judged]]:
+_Within = Callable[[Sequence[_Judged]], list[_Judged]]
+"""The first of these that may go at once."""
+
+
+def _windows(wasted: Sequence[_Judged], within: _Within) -> list[list[_Judged]]:
     """As many at a time as the budgets allow, the most wasted first; the first few of these."""
     found: list[list[_Judged]] = []
     left = list(wasted)
     while left and len(found) <= _MOST_WINDOWS:
-        window = _within(world, left)
+        window = within(left)
         if not window:
             break
         taken = {id(each) for each in window}
@@ -297,7 +378,7 @@ def unfilled_of(world: World) -> float:
 
 
 def _within(world: World, wasted: Sequence[_Judged]) -> list[_Judged]:
-    allowance = Allowance(world.snapshot, UNDERUTILIZED)
+    allowance = Allowance(world.snapshot, UNDERUTILIZED, are_replaced=True)
     return [each for each in wasted if allowance.take(each.candidate.pool.name)]
 
 
@@ -328,15 +409,20 @@ def _is_noise(found: Substitution, unfilled: float) -> bool:
 
 def _without_mirrored(wasted: Sequence[_Judged], found: Substitution) -> list[_Judged]:
     """Those for which no node of their own kind is bought; of equals the least wasted stay."""
-    mirrored = Counter(
-        (each.node_pool, each.offering.instance_type, each.offering.capacity_type) for each in found.launches
-    )
-    kept = []
+    mirrored, kept = Counter(map(_kind_bought, found.launches)), []
     for each in reversed(wasted):
-        labels = each.candidate.cluster_node.labels
-        kind = each.candidate.pool.name, labels.get(INSTANCE_TYPE, ""), labels.get(CAPACITY_TYPE, "")
-        if mirrored[kind]:
-            mirrored[kind] -= 1
+        if mirrored[_kind(each)]:
+            mirrored[_kind(each)] -= 1
         else:
             kept.append(each)
     return kept[::-1]
+
+
+def _kind(judged: _Judged) -> tuple[str, str, str]:
+    """What a node is sold as: its pool, its type and its capacity type."""
+    labels = judged.candidate.cluster_node.labels
+    return judged.candidate.pool.name, labels.get(INSTANCE_TYPE, ""), labels.get(CAPACITY_TYPE, "")
+
+
+def _kind_bought(launch: Launch) -> tuple[str, str, str]:
+    return launch.node_pool, launch.offering.instance_type, launch.offering.capacity_type

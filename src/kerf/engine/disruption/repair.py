@@ -75,8 +75,8 @@ def _is_bad(held: ClusterNode, monitored: frozenset[tuple[str, str]]) -> bool:
 def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     """One command for each broken node, the one that broke first first. Cost: at most twenty decisions.
 
-    Where nothing can take its pods the node goes all the same: it serves them no more. Where budgets do not count all
-    go by one command, and what is bought for their pods comes afterwards.
+    Where nothing can take its pods, or its pool can have no other node for its floor, the node goes all the same: it
+    serves no more. Where budgets do not count all go by one command, and what is bought comes afterwards.
     """
     allowance = allowance_of(world)
     broken = sorted((each for each in candidates if may_go(each, allowance)), key=_since)
@@ -89,7 +89,7 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
         return
     substitutes = Substitutes(world)
     for candidate in broken[:_MOST_TRIED]:
-        found = substitutes.of([candidate]) if candidate.pods else None
+        found = substitutes.of([candidate]) if candidate.pods or candidate.pool.bounds.min_nodes else None
         if found is not None:
             yield replacing(world, found.deletions(UNHEALTHY, Broken(Name(candidate.unhealthy))), found.launches)
         else:
@@ -97,8 +97,8 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
 
 
 def allowance_of(world: World) -> Allowance:
-    """How many broken nodes may go."""
-    return Allowance(world.snapshot, UNHEALTHY, is_open_to_all=world.repairs_at_once)
+    """How many broken nodes may go; another comes for one that a floor counts, before it or after it."""
+    return Allowance(world.snapshot, UNHEALTHY, are_replaced=True, is_open_to_all=world.repairs_at_once)
 
 
 def _deletion(world: World, candidate: Candidate) -> Deletion:

@@ -5,12 +5,13 @@ The rules are those of the methods that made the command. They must be no strict
 again, and never stands, would keep every other from its turn.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.disruption import drift, emptiness, repair, staticdrift
-from kerf.engine.disruption.budgets import Allowance
+from kerf.engine.disruption.budgets import Allowance, Census
 from kerf.engine.disruption.candidates import Candidate, candidate_of, may_save, may_save_with_room, moving
 from kerf.engine.disruption.command import Command, replacing
 from kerf.engine.disruption.obstacles import Obstacles
@@ -48,6 +49,7 @@ def standing(command: Command, before: World, now: ClusterSnapshot) -> Command |
         launches = {name: launch for name, launch in launches.items() if claims.issuperset(launch.replaces)}
         kept = [each for each in deletions if launches.keys() >= {*each.replaced_by}]
         kept = [each for each in kept if not present.breaks_group(each, kept)]
+        kept = present.above_floors(kept, launches.values())
         if len(kept) == len(deletions):
             break
         deletions = kept
@@ -113,6 +115,17 @@ class _Present:
         groups, going = WholeGroups.of(self._now.snapshot), {each.node for each in others}
         return any(group.is_broken_by(going) for group in groups.on(deletion.node))
 
+    def above_floors(self, deletions: Sequence[Deletion], launches: Iterable[Launch]) -> list[Deletion]:
+        """Those that leave each pool what it keeps now. Else the last ones stay; a broken node goes all the same."""
+        bought, kept = Counter(launch.node_pool for launch in launches), list(deletions)
+        for name, going in sorted(Counter(each.node_pool for each in deletions).items()):
+            pool = self._now.snapshot.pool(name)
+            spare = Census.of(self._now.snapshot).spare(pool) if pool is not None and pool.replicas is None else None
+            over = 0 if spare is None else going - bought[name] - spare
+            held = [each for each in kept if each.node_pool == name and each.reason != UNHEALTHY]
+            kept = [each for each in kept if over <= 0 or each not in held[-over:]]
+        return kept
+
     def may_buy(self, launch: Launch) -> bool:
         """Whether the launch's pool is as it was and may still buy, beside the old nodes, which still count."""
         if not self._is_as_it_was(launch.node_pool):
@@ -131,8 +144,8 @@ class _Present:
     def _allowance(self, reason: str) -> Allowance:
         if reason not in self._allowances:
             is_repair = reason == UNHEALTHY
-            allowance = repair.allowance_of(self._now) if is_repair else Allowance(self._now.snapshot, reason)
-            self._allowances[reason] = allowance
+            others = Allowance(self._now.snapshot, reason, are_replaced=reason != EMPTY)
+            self._allowances[reason] = repair.allowance_of(self._now) if is_repair else others
         return self._allowances[reason]
 
     def _candidate(self, was: ClusterNode | None, held: ClusterNode | None) -> Candidate | None:

@@ -24,7 +24,7 @@ from kerf.model.plan import Deletion, Launch
 
 def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     """One command for as many nodes as budgets and limits allow, empty ones first, then those that drifted first."""
-    allowance = Allowance(world.snapshot, DRIFTED)
+    allowance = Allowance(world.snapshot, DRIFTED, are_replaced=True)
     drifted = sorted((each for each in candidates if may_go(each, allowance)), key=_order)
     if not drifted:
         return
@@ -67,7 +67,7 @@ def waiting(world: World, candidates: Sequence[Candidate]) -> tuple[NoneInItsPla
     Not while one of their nodes goes: what it holds of a limit is free after it. Cost: for such a pool what is for sale
     in it, and a look at all nodes.
     """
-    allowance = Allowance(world.snapshot, DRIFTED)
+    allowance = Allowance(world.snapshot, DRIFTED, are_replaced=True)
     pools = {each.pool.name: each.pool for each in candidates if may_go(each, allowance)}
     if not pools:
         return ()
@@ -79,10 +79,12 @@ def waiting(world: World, candidates: Sequence[Candidate]) -> tuple[NoneInItsPla
 
 
 def in_its_place(world: World, pool: NodePool) -> NoneInItsPlace | None:
-    """What keeps a node of the static pool from having another in its place, which comes first; None where nothing."""
+    """What keeps a node of the static pool, or of one at its floor, from having another in its place, which comes
+    first; None where nothing does."""
     floors = Floors(world, Ledger.of(world))
     launch = floors.cheapest(pool, "launch-0", OfStaticPool(Name(pool.name), pool.replicas or 0))
-    return None if launch is not None else NoneInItsPlace(Name(pool.name), floors.obstacle(pool))
+    nodes = 0 if pool.replicas is not None else pool.bounds.min_nodes
+    return None if launch is not None else NoneInItsPlace(Name(pool.name), floors.obstacle(pool), nodes)
 
 
 def may_go(candidate: Candidate, allowance: Allowance) -> bool:

@@ -15,6 +15,7 @@ from kerf.engine.decision import Decision
 from kerf.engine.disruption.candidates import Candidate
 from kerf.engine.disruption.causes import TakesPods
 from kerf.engine.disruption.disturbance import start_s
+from kerf.engine.disruption.floors import awaited, owed
 from kerf.engine.disruption.relocation import Receives, closed, may_receive
 from kerf.engine.disruption.settled import Settled
 from kerf.engine.leaving import is_planned, with_leaving, without_windows
@@ -105,7 +106,8 @@ class Substitutes:
         self._options = replace(world.options, with_bound=False, with_cost=False)
         self._marked = dict[str, ClusterNode]()
         self.lacking = frozenset[str]()
-        """Of the last question that was answered None: the nodes with pods that would find no place, by name."""
+        """Of the last question that was answered None: the nodes with pods that would find no place, or that their pool
+        keeps because it can have no other; by name."""
 
     @cached_property
     def start_s(self) -> float:
@@ -120,8 +122,9 @@ class Substitutes:
         return frozenset(key for key in keys if not is_virtual(key))
 
     def of(self, victims: Sequence[Candidate], *, must_save: bool = False) -> Substitution | None:
-        """What holds all pods of these nodes that are planned for; None where some pod would find no place, and while
-        a node starts that was bought for one of them: it may have room for it, or another must not be bought.
+        """What holds all pods of these nodes that are planned for, and as many nodes as floors of pools want; None
+        where some pod would find no place or a floor no node, and while a node starts that was bought for one of them:
+        it may have room for it, or another must not be bought.
 
         `must_save`: also None where the new nodes cost no less, and then a launch keeps only those of its alternatives
         that save, too. Cost: one decision for these pods.
@@ -151,6 +154,8 @@ class Substitutes:
         moves = _Moves(victims, keys, placed, launches, Kinds(Readings.of(world.snapshot)))
         if must_save:
             moves.cancel()
+        if not self._keeps_floors(moves, made.launches):
+            return None
         prices = {each.node.name: present_price(each.cluster_node, self._world.supply) for each in moves.victims}
         found = Substitution(tuple(moves.victims), tuple(moves.launches), {}, {}, prices)
         if must_save:
@@ -158,7 +163,20 @@ class Substitutes:
             if saving is None:
                 return None
             moves.launches = list(saving)
-        return moves.assigned(prices)
+        return moves.assigned(prices, self._world.snapshot)
+
+    def _keeps_floors(self, moves: "_Moves", launches: Sequence[Launch]) -> bool:
+        """Let each pool have as many nodes afterwards as it keeps, with some of the nodes that the planner buys for no
+        pod; whether there are enough of these."""
+        due = owed(moves.victims, moves.launches, self._world.snapshot)
+        lacking = set[str]()
+        for pool, nodes in due.items():
+            bought = [launch for launch in launches if launch.node_pool == pool and not launch.pods][:nodes]
+            moves.launches += bought
+            going = [each.node.name for each in moves.victims if each.pool.name == pool]
+            lacking.update(going[len(going) - (nodes - len(bought)) :])
+        self.lacking = frozenset(lacking)
+        return not lacking
 
     def _decided(self, world: World, keys: Container[str]) -> Decision:
         """What the planner decides; without types of which one node is launched at a time, where the pods need more.
@@ -334,7 +352,7 @@ class _Moves:
     def _counted(self, keys: Iterable[str]) -> Hashable:
         return frozenset(Counter(self._kinds[key] for key in keys).items())
 
-    def assigned(self, prices: Mapping[str, int]) -> Substitution:
+    def assigned(self, prices: Mapping[str, int], snapshot: ClusterSnapshot) -> Substitution:
         """The places of the pods of all nodes that go. Cost: the pods."""
         slots: dict[Hashable, deque[tuple[int, PlacedPod | NodePlacement]]] = {}
         for placement in self._placed:
@@ -346,7 +364,7 @@ class _Moves:
                 if placed.pod in self._kinds:
                     slots.setdefault(self._kinds[placed.pod], deque()).append((at, placed))
         places: dict[str, tuple[NodePlacement, ...]] = {}
-        fed: dict[str, tuple[str, ...]] = {}
+        numbers: dict[str, set[int]] = {}
         fed_by: list[list[tuple[str, str]]] = [[] for _ in self.launches]
         for each in self.victims:
             here, launches = [], set[int]()
@@ -358,8 +376,14 @@ class _Moves:
                     coming[at].append(slot._replace(pod=pod.key))
                     launches.add(at)
             places[each.node.name] = tuple(sorted(here, key=lambda place: place.pod.pod))
-            fed[each.node.name] = tuple(self.launches[at].name for at in sorted(launches))
-            for at in sorted(launches):
+            numbers[each.node.name] = launches
+        for node, at in awaited(self.victims, self.launches, numbers, snapshot).items():
+            numbers[node].add(at)
+        fed: dict[str, tuple[str, ...]] = {}
+        for each in self.victims:
+            waits_for = sorted(numbers[each.node.name])
+            fed[each.node.name] = tuple(self.launches[at].name for at in waits_for)
+            for at in waits_for:
                 fed_by[at].append((each.claim.name, each.node.name))
         # Open to all once it is up: the pods that come there are made again, and have other names.
         bound = tuple(

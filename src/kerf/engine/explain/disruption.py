@@ -14,6 +14,7 @@ from kerf.engine.disruption.causes import (
     Drifts,
     Due,
     EmptyFor,
+    FloorCostsLess,
     Going,
     GroupStays,
     HasExpired,
@@ -46,6 +47,7 @@ from kerf.engine.disruption.causes import (
     PriceUnknown,
     ProtectedPod,
     Repacked,
+    RepackedInTurn,
     Replaced,
     ReplacementOf,
     ReplacesTooDear,
@@ -194,7 +196,8 @@ def in_its_place_text(cause: NoneInItsPlace, whose: str) -> str:
     """Why no node can come in `whose` place: of one node `its`, of those of a pool `their`."""
     goes = "it goes" if whose == "its" else "they go"
     why = cause_text(cause.obstacle)
-    return f"NodePool {cause.pool} is static and can have no other node in {whose} place before {goes}: {why}"
+    keeps = f"keeps {counted(cause.nodes, 'node')} ({MIN_NODES})" if cause.nodes else "is static"
+    return f"NodePool {cause.pool} {keeps} and can have no other node in {whose} place before {goes}: {why}"
 
 
 def due_text(why: Broken | Drifts) -> str:
@@ -349,6 +352,14 @@ def removal_text(deletion: Deletion, currency: str) -> str:
             what = counted(pods, "pod") if pods else "the room that is kept"
             who = f"{what}{of_nodes} {verb}{'s' if pods <= 1 else ''}"
             return f"{who} {where}, saves {price_text(saved_micro)} {currency}/h"
+        case RepackedInTurn(pods, nodes, bought, saved_micro, going):
+            where = f"on {counted(bought, 'new node')}" if bought else "on other nodes"
+            what = f"{counted(pods, 'pod')} of these cost{'s' if pods == 1 else ''} less {where}"
+            in_turn = f"{going} of {nodes} nodes at a time, as budgets allow"
+            return f"{in_turn}: {what}, saves {price_text(saved_micro)} {currency}/h in the end"
+        case FloorCostsLess(nodes, bought, saved_micro):
+            costs = f"{counted(nodes, 'empty node')} of the floor cost{'s' if nodes == 1 else ''} less"
+            return f"{costs} as {counted(bought, 'new node')}, saves {price_text(saved_micro)} {currency}/h"
         case Broken() | Drifts():
             return due_text(deletion.cause)
     return cause_text(deletion.cause)

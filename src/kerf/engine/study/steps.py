@@ -39,6 +39,7 @@ from kerf.model.nodes import Node
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Launch, NodePlacement, PlacedPod
 from kerf.model.pods import Pod
+from kerf.model.promises import with_price
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.sharing.hami.pinning import without_pin
 from kerf.sharing.registry import owner_of
@@ -261,7 +262,7 @@ def _node(name: str, launch: Launch, pool: NodePool, world: World) -> ClusterNod
         pool.node_class,
         launch.requirements,
         labels=labels,
-        annotations={REPLACES: ",".join(launch.replaces)} if launch.replaces else {},
+        annotations={REPLACES: ",".join(launch.replaces), **with_price(launch.price_micro)} if launch.replaces else {},
         expire_after_s=pool.expire_after_s,
         created_s=now_s,
         node_name=name,
