@@ -19,6 +19,7 @@ from kerf.engine.draining import (
     ToEvict,
     Why,
     drain_of,
+    forced,
     tier_of,
 )
 from kerf.engine.explain.draining import awaited_text, failed_draining_text, held_text
@@ -221,3 +222,28 @@ def test_the_order_of_pods_does_not_matter() -> None:
     """The same drain, whoever lists them."""
     pods: list[Pod] = [a_pod("b", **DAEMON), a_pod("a"), a_pod("c", deleted_s=NOON_S)]
     assert drain_of(pods, NO_BUDGETS, NOON_S, NOON_S + 99) == drain_of(pods[::-1], NO_BUDGETS, NOON_S, NOON_S + 99)
+
+
+@pytest.mark.parametrize(
+    "given, budgets, why",
+    [
+        ({}, [], None),
+        ({"annotations": PROTECTED}, [], Protected(None)),
+        ({"annotations": {DO_NOT_DISRUPT: "10m"}, "created_s": NOON_S}, [], None),
+        ({"annotations": {DO_NOT_DISRUPT: "2h"}, "created_s": NOON_S}, [], Protected(NOON_S + 7_200)),
+        ({}, [{"is_blocking": True}], HeldByBudget("web", is_blocking=True)),
+        ({}, [{}], None),
+        ({}, [{"name": "a"}, {"name": "b"}], HeldByBudgets(("a", "b"))),
+        ({**CRITICAL, "annotations": PROTECTED}, [], Protected(None)),
+    ],
+)
+def test_a_drain_that_ends_names_beforehand_whom_it_ends_by_force(
+    given: dict[str, Any], budgets: list[dict[str, Any]], why: Why | None
+) -> None:
+    """What would hold it for ever, each with when it is deleted: its own grace before the end. Not what is free before,
+    and not what a budget may let go."""
+    pod = a_pod("x", labels={"app": "web"}, termination_grace_s=30, **given)
+    held = Budgets(tuple(a_budget(**each) for each in budgets))
+    found = forced([pod, a_pod("free")], held, NOON_S, 3_600)
+
+    assert ([] if why is None else [Awaited(pod, why, NOON_S + 3_570)]) == list(found)

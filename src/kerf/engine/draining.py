@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 from math import inf, isfinite
 
+from kerf.engine.leaving import moves
 from kerf.model.eviction import Budgets, protected_until_s
 from kerf.model.nodeclaim import DISRUPTED_TAINT
 from kerf.model.pods import Pod
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.model.volumes import PersistentVolumeClaim, VolumeAttachment
 
 STUCK_S = 60.0
@@ -176,6 +178,29 @@ def drain_of(
             evictable.append(pod)
         awaited.append(Awaited(pod, why, due_s if isfinite(due_s) else None))
     return Drain(tuple(awaited), tuple(evictable), tuple(overdue), next_s if isfinite(next_s) else None)
+
+
+def forced(pods: Iterable[Pod], budgets: Budgets, begins_s: float, grace_s: float) -> tuple[Awaited, ...]:
+    """The pods that would hold a drain for ever which begins then and lasts no longer than its claim's termination
+    grace period: each with when it is deleted at the earliest, by key. Cost: as `drain_of`."""
+    found = list[Awaited]()
+    for pod in sorted(pods, key=lambda each: each.key):
+        due_s = max(begins_s, begins_s + grace_s - pod.spec.termination_grace_s)
+        for held in drain_of([pod], budgets, begins_s).held:
+            is_free_before = (
+                isinstance(held.why, Protected) and held.why.until_s is not None and held.why.until_s < due_s
+            )
+            if not is_free_before and not (isinstance(held.why, HeldByBudget) and not held.why.is_blocking):
+                found.append(Awaited(pod, held.why, due_s))
+    return tuple(found)
+
+
+def forced_from(node: ClusterNode, snapshot: ClusterSnapshot, begins_s: float) -> tuple[Awaited, ...]:
+    """Those of a node of which the drain begins then; none where nothing sets it an end."""
+    grace_s = None if node.claim is None else node.claim.termination_grace_period_s
+    if grace_s is None:
+        return ()
+    return forced((pod for pod in node.pods if moves(pod)), Budgets(snapshot.disruption_budgets), begins_s, grace_s)
 
 
 def _order(pod: Pod) -> tuple[Tier, int, str]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from kerf.engine.world import World
 from kerf.model.nodeclaim import DO_NOT_DISRUPT
 from tests.cli.program import files, kerf
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours
+from tests.engine.disruption.test_drift import drifted
+from tests.engine.disruption.test_ending import aged
 
 CLUSTER = (*files("examples/nodes-over-time/cluster.yaml"), "--now", "2026-01-05T08:00:00Z")
 
@@ -197,3 +200,21 @@ def test_a_plan_and_its_steps_agree_on_room_that_a_waiting_pod_gets(runs: int, w
     assert (1, goes) == (len(plan["placements"]), len(plan["deletions"]))
     assert goes == sum(len(step["nodes"]) for step in steps_data["steps"])
     assert plan["gpus"]["allocated"] <= plan["gpus"]["paid"] == 2 - goes
+
+
+@pytest.mark.parametrize("pair", [drifted("old"), aged("old", 3)], ids=["drifted", "expired"])
+def test_a_pod_that_a_drain_will_end_by_force_is_named_with_its_time(pair: tuple[Any, Any]) -> None:
+    """Of a node with a termination grace period; without one the node stays for the pod."""
+    node, claim = pair
+    pods = [on("old", "train", cpu=1, annotations={DO_NOT_DISRUPT: "true"}), on("old", "other", cpu=1)]
+    held = World(a_cluster([free_pool()], [(node, claim)], pods), MARKET)
+    ends = a_cluster([free_pool()], [(node, replace(claim, termination_grace_period_s=86_400))], pods)
+    forced = World(ends, MARKET)
+    (note,) = (each for each in steps_object(list(steps(forced)), forced, None)["notes"] if "drain" in each)
+
+    assert [] == list(steps(held)) == steps_object([], held, None)["forced"]
+    protected = f'pod default/train has "{DO_NOT_DISRUPT}" annotation'
+    said = f"the drain of old ends by terminationGracePeriod: {protected}; it is deleted at 2026-01-06T11:59:30Z"
+    assert f"{said} whatever holds it" == note
+    data = steps_object(list(steps(forced)), forced, None)["forced"]
+    assert [{"pod": "default/train", "node": "old", "deletedFrom": "2026-01-06T11:59:30Z"}] == data

@@ -15,8 +15,10 @@ from kerf.cli.render import counted, some, table
 from kerf.cli.stages import Prospect, age_text, missing, prospect, stage_of
 from kerf.engine.disruption.budgets import Census
 from kerf.engine.disruption.causes import Alternative
+from kerf.engine.draining import Awaited, forced_from
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.disruption import alternative_text
+from kerf.engine.explain.draining import forced_text
 from kerf.engine.explain.promises import broken_text
 from kerf.engine.study.usage.overload import MEASURED, crowd_text, crowds, load_of, load_text
 from kerf.engine.supply.caps import excess
@@ -30,6 +32,7 @@ from kerf.model.times import duration_text, instant_text
 
 _MOST_PODS = 5
 _MOST_CROWDS = 3
+_BEGINS = {"now": "if its drain begins now", "expired": "once it has expired"}
 
 
 def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanation:
@@ -68,6 +71,11 @@ def explain_node(kind: str, node: ClusterNode, answers: PodAnswers) -> Explanati
         "quietSecondsLeft": None if future.quiet_s is None else int(future.quiet_s),
         "disruptionsAllowed": _budgets(node, read),
         "draining": Draining(node, read.snapshot).data(),
+        "forced": [
+            {"pod": each.pod.key, "drainBegins": begins, "deletedFrom": instant_text(each.deleted_from_s or 0)}
+            for begins, forced in _forced(node, answers).items()
+            for each in forced
+        ],
     }
     return Explanation(data, tuple(_lines(f"{kind} {name}", node, answers, future, coming)))
 
@@ -93,6 +101,17 @@ def _expiry_text(node: ClusterNode, read: ReadInput) -> str:
     else:
         then = "then it goes, and no budget holds that back"
     return f"expires at {instant_text(at_s)}, in {left} (expireAfter {after}): {then}"
+
+
+def _forced(node: ClusterNode, answers: PodAnswers) -> dict[str, tuple[Awaited, ...]]:
+    """The pods that would hold its drain for ever, and that the end of the drain deletes, by when it begins."""
+    snapshot, expires_s = answers.read.snapshot, _expires_s(node)
+    goes = not node.is_deleting and answers.fates.going(node) is not None
+    is_to_expire = expires_s is not None and expires_s > snapshot.taken_at_s
+    return {
+        "now": forced_from(node, snapshot, snapshot.taken_at_s) if goes else (),
+        "expired": forced_from(node, snapshot, expires_s) if expires_s is not None and is_to_expire else (),
+    }
 
 
 def _missing(node: ClusterNode, read: ReadInput) -> Json | None:
@@ -156,6 +175,9 @@ def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect,
     expiry = _expiry_text(node, read)
     if expiry:
         yield f"  {expiry}"
+    for begins, forced in _forced(node, answers).items():
+        if forced:
+            yield f"  {_BEGINS[begins]}: {forced_text(forced)} (terminationGracePeriod)"
     other = answers.fates.alternative(node)
     if other is not None:
         yield f"  nearest alternative: {alternative_text(other, read.market.currency)}"

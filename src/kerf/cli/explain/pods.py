@@ -12,8 +12,10 @@ from kerf.cli.plan.json import Json, launch_object, placement_object, unplaced_o
 from kerf.cli.render import counted, patch_command, table
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.keeping import Fates
+from kerf.engine.draining import forced_from
 from kerf.engine.explain.causes import misfit_text, missing_text
 from kerf.engine.explain.counts import NodeCounts, NodeReasons
+from kerf.engine.explain.draining import forced_text
 from kerf.engine.explain.volumes import claim_lines
 from kerf.model.gpu import Slice
 from kerf.model.instancetypes import price_text
@@ -214,5 +216,8 @@ def _running(pod: Pod, data: Json, answers: PodAnswers) -> Explanation:
         drain, home = Draining(node, answers.read.snapshot), answers.home_of(pod.key)
         data["draining"], data["successor"] = drain.pod_data(pod.key), home
         lines += drain.pod_lines(pod.key)
+        goes = not node.is_deleting and answers.fates.going(node) is not None
+        forced = forced_from(node, answers.read.snapshot, answers.read.snapshot.taken_at_s) if goes else ()
+        lines += [f"  its node goes: {forced_text([each])}" for each in forced if each.pod.key == pod.key]
         lines += [f"  made again, it goes to {home}"] if home is not None else []
     return Explanation(data, tuple(lines))

@@ -11,11 +11,11 @@ from kerf.engine.disruption.causes import Keeping
 from kerf.engine.disruption.ending import endings
 from kerf.engine.disruption.keeping import Fates
 from kerf.engine.disruption.repacking import SETTLES_S
-from kerf.engine.draining import drain_of
+from kerf.engine.draining import Awaited, drain_of, forced_from
 from kerf.engine.explain.alike import alike_text, kind_of
 from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.disruption import explained, going_text, keeping_text
-from kerf.engine.explain.draining import held_text
+from kerf.engine.explain.draining import forced_text, held_text
 from kerf.engine.study.steps import MOST_STEPS, ConsolidationStep
 from kerf.engine.supply.pricing import cluster_price
 from kerf.engine.world import World
@@ -40,6 +40,11 @@ def steps_object(found: Sequence[ConsolidationStep], world: World, bound_micro: 
         "perHourLowerBound": None if bound_micro is None else price_number(bound_micro),
         "podsMoved": sum(step.moved for step in found),
         "steps": [_object(step) for step in found],
+        "forced": [
+            {"pod": each.pod.key, "node": node, "deletedFrom": instant_text(each.deleted_from_s or 0)}
+            for node, forced in _forced(found, world)
+            for each in forced
+        ],
         "expiring": [{"node": node, "at": instant_text(at_s)} for node, at_s in _expiring(found, world)],
         "staying": [{"node": each.node, "why": each.text} for each in _staying(found, world)],
         "notes": list(_notes(found, world)),
@@ -152,6 +157,14 @@ def _together(stay: Sequence[_Stays]) -> str:
     return why + _come(sum(max(0, each.come) for each in stay), "them")
 
 
+def _forced(found: Sequence[ConsolidationStep], world: World) -> list[tuple[str, tuple[Awaited, ...]]]:
+    """By node that goes, or whose time is over, the pods that would hold its drain for ever, if it begins now."""
+    gone = {each.node for step in found for each in step.command.deletions} | endings(world.snapshot).keys()
+    nodes = (node for node in world.snapshot.nodes if node.name in gone and not node.is_deleting)
+    forced = ((node.name, forced_from(node, world.snapshot, world.snapshot.taken_at_s)) for node in nodes)
+    return [each for each in forced if each[1]]
+
+
 def _expiring(found: Sequence[ConsolidationStep], world: World) -> list[tuple[str, float]]:
     """Nodes that are there now, stay, and end at the age that their claims state, each with when, the next first."""
     after = found[-1].after if found else world
@@ -170,6 +183,8 @@ def _notes(found: Sequence[ConsolidationStep], world: World) -> Iterator[str]:
         rest = duration_text(int(SETTLES_S))
         yield f"new nodes in the place of others are not replaced for {rest}; what happens to them later is not shown"
     yield from unread_budgets(world.snapshot, [each.node for step in found for each in step.command.deletions])
+    for name, forced in _forced(found, world)[:_MOST_NODES]:
+        yield f"the drain of {name} ends by terminationGracePeriod: {forced_text(forced)}"
     expiring = _expiring(found, world)
     if expiring:
         node, at_s = expiring[0]

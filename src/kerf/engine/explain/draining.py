@@ -1,5 +1,6 @@
 """The words for a node that is being drained: which pod it waits for, why, and what would free it."""
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from kerf.engine.draining import (
@@ -34,6 +35,12 @@ def awaited_text(awaited: Awaited) -> str:
     if awaited.deleted_from_s is not None:
         return f"{text}; it is deleted at {instant_text(awaited.deleted_from_s)} whatever holds it"
     return f"{text}; {remedy}" if (remedy := remedy_text(awaited)) else text
+
+
+def forced_text(forced: Sequence[Awaited]) -> str:
+    """Which pods a drain ends by force that has not begun, and when; empty for none."""
+    more = len(forced) - _MOST_SHOWN
+    return "; ".join((*map(awaited_text, forced[:_MOST_SHOWN]), *([f"and {more} more pods"] if more > 0 else [])))
 
 
 def _why_text(awaited: Awaited) -> str:
