@@ -69,8 +69,6 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     if len(fleet.judged) <= _MOST_AHEAD:
         whole = _best(world, fleet, are_budgets_kept=False)
         part = part_of(whole, allowance) if whole is not None else None
-        if whole is None:
-            return
         if part is not None and Balance(world).allows(part.victims, part.saved_micro):
             cause = _cause(whole) if part is whole else _cause(whole, len(part.victims))
             yield replacing(world, part.deletions(UNDERUTILIZED, cause), part.launches)
