@@ -172,8 +172,8 @@ def test_what_a_floor_wants_is_asked_again_before_it_is_done() -> None:
 def test_the_next_step_is_one_towards_the_cheapest_fleet() -> None:
     """A floor of three, and nodes at 0.96, 1.56, 4.08 and 0.96: that at 1.56 is empty, and the pod of that at 4.08 has
     room elsewhere. Then two at 0.96 and another in the place of both are the cheapest that there is."""
-    types = (("t0", Size(4_000, 16_384, 4), 4_080_000), ("t1", Size(32_000, 131_072, 1), 1_560_000))
-    types = (*types, ("t2", Size(8_000, 32_768, 1), 960_000))
+    small, large = ("t2", Size(8_000, 32_768, 1), 960_000), ("t1", Size(32_000, 131_072, 1), 1_560_000)
+    types = (("t0", Size(4_000, 16_384, 4), 4_080_000), large, small)
     card, core = Size(3_500, 2_048, 1), Size(1_000, 2_048, 0)
     fleet = SmallFleet(types, (("t2", (card,)), ("t1", ()), ("t0", (core,)), ("t2", (card,))), 3, "2")
 

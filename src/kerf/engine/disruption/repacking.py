@@ -69,7 +69,7 @@ def propose(world: World, candidates: Sequence[Candidate]) -> Iterator[Command]:
     if len(fleet.judged) <= _MOST_AHEAD:
         whole = _best(world, fleet, are_budgets_kept=False)
         part = part_of(whole, allowance) if whole is not None else None
-        if part is not None and Balance(world).allows(part.victims, part.saved_micro):
+        if whole is not None and part is not None and Balance(world).allows(part.victims, part.saved_micro):
             cause = _cause(whole) if part is whole else _cause(whole, len(part.victims))
             yield replacing(world, part.deletions(UNDERUTILIZED, cause), part.launches)
             return
