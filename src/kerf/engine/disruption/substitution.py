@@ -23,7 +23,7 @@ from kerf.engine.place.shapes import Kinds, Readings
 from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.causes import Cause, Name
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, Requirement, Requirements
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement, Requirements
 from kerf.model.instancetypes import SPOT
 from kerf.model.market import BackOff, TriedAlone
 from kerf.model.nodeclaim import REPLACED_BY
@@ -326,21 +326,25 @@ class _Moves:
         self._placed = [placed[key] for key in sorted(placed)]
         self._pods = {each.node.name: [pod for pod in each.pods if pod.key in keys] for each in victims}
         self._kinds = {pod.key: kinds.of(pod) for pods in self._pods.values() for pod in pods}
+        self._related = {pod.key for pods in self._pods.values() for pod in pods if pod.spec.has_relations}
 
     def cancel(self) -> None:
         """Let a node stay for which one of its own kind with the same pods is bought; both are left out.
 
-        Of equal nodes the last stays. Cost: the pods.
+        Of equal nodes the last stays. Pods that go by where others are stay only where they would have come to the same
+        zone. Cost: the pods.
         """
         mirrors: dict[Hashable, list[Candidate]] = {}
         for each in self.victims:
             labels, kinds = each.cluster_node.labels, self._counted(pod.key for pod in self._pods[each.node.name])
-            sold = each.pool.name, labels.get(INSTANCE_TYPE), labels.get(CAPACITY_TYPE)
+            zone = labels.get(ZONE) if self._are_related(pod.key for pod in self._pods[each.node.name]) else ""
+            sold = each.pool.name, labels.get(INSTANCE_TYPE), labels.get(CAPACITY_TYPE), zone
             mirrors.setdefault((sold, kinds), []).append(each)
         stays, bought = set[str](), []
         for launch in self.launches:
-            sold = launch.node_pool, launch.offering.instance_type, launch.offering.capacity_type
             are_moved = all(each.pod in self._kinds for each in launch.pods)
+            zone = launch.offering.zone if self._are_related(each.pod for each in launch.pods) else ""
+            sold = launch.node_pool, launch.offering.instance_type, launch.offering.capacity_type, zone
             alike = mirrors.get((sold, self._counted(each.pod for each in launch.pods))) if are_moved else None
             if alike:
                 stays.add(alike.pop().node.name)
@@ -348,6 +352,9 @@ class _Moves:
                 bought.append(launch)
         self.launches = bought
         self.victims = [each for each in self.victims if each.node.name not in stays]
+
+    def _are_related(self, keys: Iterable[str]) -> bool:
+        return any(key in self._related for key in keys)
 
     def _counted(self, keys: Iterable[str]) -> Hashable:
         return frozenset(Counter(self._kinds[key] for key in keys).items())
