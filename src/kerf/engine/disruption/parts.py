@@ -55,10 +55,10 @@ def _taken(companies: Iterable[Sequence[Candidate]], allowance: Allowance) -> li
 
 
 def _is_exchange(part: Substitution) -> bool:
-    """Whether it only buys again what it gives up: then nothing would be nearer to the end."""
+    """Whether it only buys again what it gives up, for all of its pods: then nothing would be nearer to the end."""
     gone = Counter(_kind(each.cluster_node.labels) for each in part.victims)
     bought = Counter((each.offering.instance_type, each.offering.capacity_type) for each in part.launches)
-    return gone == bought
+    return gone == bought and not any(part.places.values())
 
 
 def _kind(labels: Mapping[str, str]) -> tuple[str, str]:
