@@ -46,6 +46,7 @@ from kerf.model.nodepool import NodePool
 from kerf.model.snapshot import ConfigMap
 from kerf.model.times import instant_s
 from kerf.sharing.registry import CONFIG_MAPS, configures
+from kerf.sharing.unheeded import sets_nodes
 
 Object = dict[str, Any]
 PROVIDERS = (AWS, ALIBABA, KWOK)
@@ -237,7 +238,7 @@ def _is_read(held: ConfigMap, namespaces: Collection[str]) -> bool:
     """Whether a ConfigMap says what was used; or how GPUs are shared, by its name or content, where plugins are."""
     if held.name.startswith(SHARD_NAME):
         return True
-    return held.namespace in namespaces and (held.name in CONFIG_MAPS or configures(held))
+    return held.namespace in namespaces and (held.name in CONFIG_MAPS or configures(held) or sets_nodes(held))
 
 
 def write_dump(out: TextIO, output: str, header: ClusterDump, objects: Iterable[Object]) -> None:

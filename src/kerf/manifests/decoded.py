@@ -31,7 +31,8 @@ class Workload:
     For a Job that is how many still run at once; a CronJob has none until it is asked to. Ordinals count from
     `first_ordinal`. `cron_job` is what a CronJob says of its runs. `suspended` says by whom a Job is; empty where it is
     not. `deadline_s` is how long after `started_s` a Job ends; None for never, and for one that has not started.
-    `mounts` are the ConfigMaps in which a Deployment looks for the configuration of device plugins.
+    `mounts` are the ConfigMaps in which a Deployment looks for the configuration of device plugins. `beside` are keys
+    of annotations that stand on the object itself and not on its template, of projects that read those of pods alone.
     """
 
     kind: str
@@ -47,6 +48,7 @@ class Workload:
     deadline_s: int | None = None
     started_s: float | None = None
     mounts: tuple[ConfigMount, ...] = ()
+    beside: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

@@ -14,6 +14,7 @@ from kerf.sharing.hami.config import chosen, find_configs, is_config
 from kerf.sharing.hami.config import mounted as mounted_by_hami
 from kerf.sharing.installed import looks_in, what_is
 from kerf.sharing.nvidia.device_plugin import find_plugin_configs, plugin_keys
+from kerf.sharing.unheeded import NODES_KEY, UnheededSetting, unheeded
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ def findings(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) -> tupl
     found = (
         *_of_hami(config_maps, evidence),
         *_of_nvidia(config_maps, evidence),
+        *(WiringFinding(each.cause) for each in _unheeded(config_maps, evidence)),
     )
     return tuple({each.cause: each for each in found}.values())
 
@@ -89,6 +91,14 @@ def read_by_plugins(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) 
     }
     formed = set() if names else {m.key for m in config_maps if plugin_keys(m)}
     return frozenset(hamis | named | formed)
+
+
+def _unheeded(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) -> Iterator[UnheededSetting]:
+    """What stands in the maps that plugins go by and does nothing."""
+    read = read_by_plugins(config_maps, evidence)
+    for config_map in sorted(config_maps, key=lambda m: m.key):
+        if config_map.key in read or NODES_KEY in config_map.data:
+            yield from unheeded(config_map)
 
 
 def _of_hami(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) -> Iterator[WiringFinding]:

@@ -21,6 +21,7 @@ from kerf.sharing.hami.fit import (
     WRONG_ID,
     WRONG_TYPE,
 )
+from kerf.sharing.hami.options import PolicyUnknown
 from kerf.sharing.hami.refusals import (
     CountOverflows,
     ForeignScheduler,
@@ -58,6 +59,14 @@ from kerf.sharing.nvidia.partitions import TooFewParts, TooManyAtOnce
 from kerf.sharing.nvidia.replicas import NoConfig
 from kerf.sharing.nvidia.whole import TooFewGpus
 from kerf.sharing.registry import DoubleBooked, UnknownSharing
+from kerf.sharing.unheeded import (
+    DevicesUnheeded,
+    GeometriesUnheeded,
+    NamesUnheeded,
+    NodeSettingsUnread,
+    NodesSetAlone,
+    RenameUnheeded,
+)
 from kerf.sharing.unsupported import UnsupportedSharing
 from kerf.sharing.wiring import ConfigMapAbsent, DefaultAbsent, PassedOver, VersionAssumed
 from tests.sharing.test_causes import causes
@@ -204,6 +213,38 @@ SENTENCES: list[tuple[Cause, str]] = [
     (
         PassedOver(Name("HAMi"), (Name("a/old"),), (Name("a/new"),)),
         "ConfigMap a/old: passed over, because HAMi reads a/new",
+    ),
+    (
+        RenameUnheeded(Name("a/m, any"), GPU, Quoted("gpu.light"), Name("nvidia.com/gpu.shared")),
+        "configuration a/m, any: NVIDIA's device plugin passes over rename: 'gpu.light', so nodes show "
+        "nvidia.com/gpu.shared, and pods that ask for another name wait",
+    ),
+    (
+        DevicesUnheeded(Name("a/m, any"), GPU, 4),
+        "configuration a/m, any: NVIDIA's device plugin passes over devices, so it shows every nvidia.com/gpu of a "
+        "node 4 times",
+    ),
+    (
+        NamesUnheeded(Name("a/m, any")),
+        "configuration a/m, any: NVIDIA's device plugin passes over resources, so cards keep its own names",
+    ),
+    (
+        GeometriesUnheeded(Name("a/m")),
+        "ConfigMap a/m: HAMi reads knownMigGeometries no more since 2.10, and this plan goes by its own list of MIG "
+        "profiles; migProfileAllowlist gives another",
+    ),
+    (
+        NodesSetAlone(Name("a/m"), tuple(map(Name, ("n1", "n2", "n3", "n4")))),
+        "ConfigMap a/m: HAMi's settings for single nodes go by their names (n1, n2, n3 and 1 more), which no new node "
+        "has, so new nodes have the settings of all nodes",
+    ),
+    (
+        NodeSettingsUnread(Name("a/m"), Quoted("no mapping")),
+        "ConfigMap a/m: HAMi does without its settings for single nodes (config.json: no mapping)",
+    ),
+    (
+        PolicyUnknown(Name("hami.io/x"), Quoted("binpak"), (Name("binpack"), Name("spread")), Name("spread")),
+        "hami.io/x: HAMi knows no policy 'binpak' (binpack, spread) and goes by spread",
     ),
     (
         VersionAssumed(Name("quarter"), Name("0.20")),

@@ -20,6 +20,14 @@ from kerf.sharing.hami.family import Hami
 from kerf.sharing.hami.records import HANDSHAKE, REGISTER, node_devices
 from kerf.sharing.installed import is_operators, runs_on, what_is
 from kerf.sharing.registry import CONFIG_MAPS, families_of, problem_in
+from kerf.sharing.unheeded import (
+    DevicesUnheeded,
+    GeometriesUnheeded,
+    NamesUnheeded,
+    NodeSettingsUnread,
+    NodesSetAlone,
+    RenameUnheeded,
+)
 from kerf.sharing.wiring import ConfigMapAbsent, DefaultAbsent, PassedOver, findings, read_by_plugins
 
 _OPERATORS, _PLUGINS = "gpu-operator", "kube-system"
@@ -50,18 +58,26 @@ def _configurations(read: ReadInput, hami: Hami) -> Iterator[Diagnosis]:
             yield Diagnosis("configuration", LOOK, text, _bring(each.cause, each.plugin))
         elif isinstance(each.cause, DefaultAbsent) and each.plugin is not None:
             yield Diagnosis("configuration", LOOK, text, _other_default(each.cause, each.plugin))
-        elif isinstance(each.cause, PassedOver):
+        elif isinstance(each.cause, RenameUnheeded | DevicesUnheeded | NamesUnheeded):
+            yield Diagnosis("configuration", LOOK, text, _edit(each.cause.config.partition(", ")[0]))
+        elif isinstance(each.cause, NodeSettingsUnread):
+            yield Diagnosis("configuration", LOOK, text, _edit(each.cause.config_map))
+        elif isinstance(each.cause, PassedOver | GeometriesUnheeded | NodesSetAlone):
             yield Diagnosis("configuration", OK, text)
     yield from _unread_by_run(snapshot.config_maps, snapshot.evidence)
     for config_map in snapshot.config_maps:
         error = problem_in((config_map,))
         if error is not None:
-            edit = f"kubectl edit configmap {config_map.name} -n {config_map.namespace}"
-            yield Diagnosis("configuration", LOOK, " ".join(str(error).split()), edit)
+            yield Diagnosis("configuration", LOOK, " ".join(str(error).split()), _edit(config_map.key))
     if isinstance(hami.fault, ConfigsDiffer):
         namespace, _, name = hami.fault.config_maps[-1].partition("/")
         hint = f"kubectl delete configmap {name} -n {namespace}, or the other, whichever is not meant"
         yield Diagnosis("configuration", LOOK, cause_text(hami.fault), hint)
+
+
+def _edit(config_map: str) -> str:
+    namespace, _, name = config_map.partition("/")
+    return f"kubectl edit configmap {name} -n {namespace}"
 
 
 def _unread_by_run(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) -> Iterator[Diagnosis]:

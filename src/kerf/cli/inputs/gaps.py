@@ -17,6 +17,7 @@ from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot
+from kerf.sharing.hami.options import OF_PODS
 
 _MOST = 3
 _ASSUMED = "kerf.dev/assumed-claim"
@@ -79,7 +80,23 @@ def gaps(decoded: Decoded, place: str) -> list[str]:
         _no_classes,
         _no_volume_claims,
     )
-    return [*(text for look in looks if (text := look(decoded, place))), *map(cause_text, named_nodes(decoded))]
+    found = [text for look in looks if (text := look(decoded, place))]
+    return [*found, *map(cause_text, named_nodes(decoded)), *_annotated_above(decoded)]
+
+
+def _annotated_above(decoded: Decoded) -> Iterator[str]:
+    """Annotations of HAMi that stand on what makes pods: its scheduler reads those of pods alone."""
+    makers: dict[str, list[str]] = {}
+    for workload in decoded.workloads:
+        for key in workload.beside:
+            if key in OF_PODS:
+                makers.setdefault(key, []).append(f"{workload.kind} {workload.namespace}/{workload.name}")
+    for key, found in sorted(makers.items()):
+        stands = "stands" if len(found) == 1 else "each stand"
+        yield (
+            f"{key} of {some(found, _MOST)} {stands} beside the pod template, where HAMi does not read it: its pods "
+            "are planned without it"
+        )
 
 
 def unread_budgets(snapshot: ClusterSnapshot, nodes: Iterable[str]) -> list[str]:

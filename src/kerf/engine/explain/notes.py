@@ -17,6 +17,8 @@ from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.uses import uses_problems
 from kerf.sharing.family import SHARING, Family
 from kerf.sharing.hami.family import Basis, Hami
+from kerf.sharing.hami.mig import HAMI_MODE
+from kerf.sharing.hami.options import MIG_MODE, POLICIES, unknown_policies
 from kerf.sharing.installed import on_nodes
 from kerf.sharing.nvidia.choice import label_choices
 from kerf.sharing.nvidia.device_plugin import CONFIG_LABEL, PluginConfigs
@@ -24,6 +26,7 @@ from kerf.sharing.nvidia.mig import STRATEGY_LABEL, Mig
 from kerf.sharing.nvidia.replicas import Replicated
 from kerf.sharing.nvidia.whole import Whole
 from kerf.sharing.registry import demand_of, families_of, owner_of, unknown_sharing
+from kerf.sharing.unheeded import GeometriesUnheeded, NodesSetAlone
 from kerf.sharing.wiring import ConfigMapAbsent, findings
 
 _GPU_RESOURCES = "nvidia.com/"
@@ -51,6 +54,18 @@ def _asks_nothing(pod: Pod, family: Family) -> bool:
     return isinstance(demand, PodDemand) and demand.is_empty
 
 
+def _policy_notes(pending: Sequence[Pod], snapshot: ClusterSnapshot) -> list[str]:
+    """Policies of HAMi that it does not know, each once, with the pods that name it."""
+    hami = next((family for family in families_of(snapshot) if isinstance(family, Hami)), None)
+    own = {hami.counted, *hami.resources} if hami is not None else set()
+    naming: dict[str, list[str]] = {}
+    for pod in pending:
+        if any(key in pod.annotations for key in POLICIES) and own & pod.spec.requests.keys():
+            for cause in unknown_policies(pod.annotations):
+                naming.setdefault(cause_text(cause), []).append(pod.key)
+    return [f"{some(pods)}: {text}" for text, pods in naming.items()]
+
+
 def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tuple[str, ...]:
     """What an operator should know beside the plan."""
     found = [*market.notes]
@@ -73,6 +88,7 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
         )
     found += _leaving_notes(pending, snapshot)
     found += _booked_notes(pending, snapshot)
+    found += _policy_notes(pending, snapshot)
     found += assumed_notes(pending, snapshot)
     alone = sum(1 for pod in pending if POD_GROUP_MIN in {**pod.annotations, **pod.labels} and group_of(pod) is None)
     if alone:
@@ -122,8 +138,16 @@ def pool_notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -
 
 
 def _wiring_notes(snapshot: ClusterSnapshot) -> Iterator[str]:
-    """ConfigMaps that plugins read and that are not there, and those that they pass over."""
+    """ConfigMaps that plugins read and that are not there, and those and the settings that they pass over."""
+    pools, families = snapshot.node_pools, families_of(snapshot)
+    cuts = any(pool.stated_annotations.get(HAMI_MODE) == MIG_MODE for pool in pools)
+    hamis = any(isinstance(owner_of(p.labels, p.stated_annotations, families), Hami) for p in pools)
     for each in findings(snapshot.config_maps, snapshot.evidence):
+        # Charts before 2.10 write the one by default, and nodes that stay may well have the other.
+        if (isinstance(each.cause, GeometriesUnheeded) and not cuts) or (
+            isinstance(each.cause, NodesSetAlone) and not hamis
+        ):
+            continue
         is_absent = isinstance(each.cause, ConfigMapAbsent)
         yield f"{cause_text(each.cause)}: planned without it" if is_absent else cause_text(each.cause)
 

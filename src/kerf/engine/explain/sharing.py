@@ -4,9 +4,10 @@ A pod that no device takes has a short `reason` for a row, as the real scheduler
 figures. Every other cause of a family is one sentence, its `reason`. All of it is for people, and no code reads it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import singledispatch
 
+from kerf.errors import brief
 from kerf.model.causes import Cause, Lack, Name
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.pods import DEFAULT_SCHEDULER, HAMI_SCHEDULER
@@ -17,6 +18,7 @@ from kerf.sharing.hami.admission import IGNORE_LABEL
 from kerf.sharing.hami.config import ConfigsDiffer
 from kerf.sharing.hami.family import NoProfileAllowed
 from kerf.sharing.hami.mig import HAMI_MODE
+from kerf.sharing.hami.options import PolicyUnknown
 from kerf.sharing.hami.refusals import (
     CountOverflows,
     ForeignScheduler,
@@ -56,6 +58,14 @@ from kerf.sharing.nvidia.partitions import ADMISSION_ERROR, TooFewParts, TooMany
 from kerf.sharing.nvidia.replicas import NoConfig
 from kerf.sharing.nvidia.whole import TooFewGpus
 from kerf.sharing.registry import DoubleBooked, UnknownSharing
+from kerf.sharing.unheeded import (
+    DevicesUnheeded,
+    GeometriesUnheeded,
+    NamesUnheeded,
+    NodeSettingsUnread,
+    NodesSetAlone,
+    RenameUnheeded,
+)
 from kerf.sharing.unsupported import UnsupportedSharing
 from kerf.sharing.wiring import ConfigMapAbsent, DefaultAbsent, PassedOver, VersionAssumed
 
@@ -373,6 +383,63 @@ def _(cause: DefaultAbsent) -> str:
 def _(cause: PassedOver) -> str:
     word = "ConfigMap" if len(cause.config_maps) == 1 else "ConfigMaps"
     return f"{word} {', '.join(cause.config_maps)}: passed over, because {cause.whose} reads {', '.join(cause.read)}"
+
+
+@reason.register
+def _(cause: RenameUnheeded) -> str:
+    return (
+        f"configuration {cause.config}: NVIDIA's device plugin passes over rename: {brief(cause.asked)}, so nodes show "
+        f"{cause.shown}, and pods that ask for another name wait"
+    )
+
+
+@reason.register
+def _(cause: DevicesUnheeded) -> str:
+    return (
+        f"configuration {cause.config}: NVIDIA's device plugin passes over devices, so it shows every {cause.resource} "
+        f"of a node {cause.replicas} times"
+    )
+
+
+@reason.register
+def _(cause: NamesUnheeded) -> str:
+    return f"configuration {cause.config}: NVIDIA's device plugin passes over resources, so cards keep its own names"
+
+
+@reason.register
+def _(cause: PolicyUnknown) -> str:
+    return (
+        f"{cause.annotation}: HAMi knows no policy {brief(cause.got)} ({', '.join(cause.known)}) and goes by "
+        f"{cause.taken}"
+    )
+
+
+@reason.register
+def _(cause: GeometriesUnheeded) -> str:
+    return (
+        f"ConfigMap {cause.config_map}: HAMi reads knownMigGeometries no more since 2.10, and this plan goes by its "
+        "own list of MIG profiles; migProfileAllowlist gives another"
+    )
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+@reason.register
+def _(cause: NodesSetAlone) -> str:
+    return (
+        f"ConfigMap {cause.config_map}: HAMi's settings for single nodes go by their names ({_few(cause.nodes)}), "
+        "which no new node has, so new nodes have the settings of all nodes"
+    )
+
+
+@reason.register
+def _(cause: NodeSettingsUnread) -> str:
+    return (
+        f"ConfigMap {cause.config_map}: HAMi does without its settings for single nodes (config.json: {cause.problem})"
+    )
 
 
 @reason.register

@@ -1,5 +1,6 @@
 """ConfigMaps by which cards are shared."""
 
+from kerf.engine.explain.causes import cause_text
 from kerf.errors import brief, cut
 from kerf.lint.context import LintContext
 from kerf.lint.findings import Note, Notes, Severity
@@ -9,6 +10,7 @@ from kerf.lint.subject import Subject
 from kerf.model.snapshot import ConfigMap
 from kerf.sharing.config_keys import HAMI, repeated, unknown_keys
 from kerf.sharing.registry import problem_in
+from kerf.sharing.unheeded import NodesSetAlone, unheeded
 
 
 @rule("KL006", "unreadable-sharing-configuration", Severity.ERROR, ("ConfigMap",))
@@ -64,3 +66,36 @@ def repeated_key(subject: Subject, context: LintContext) -> Notes:
         taken = "the keys of both" if program == HAMI and "." not in path else "the last"
         message = f"{cut(path, 80)}: expected every key once, got it twice: {program} takes {taken}"
         yield Note(("data", data_key), message, "take one of them out", at_key=True)
+
+
+@rule("KL080", "unheeded-plugin-setting", Severity.WARNING, ("ConfigMap",))
+def unheeded_setting(subject: Subject, context: LintContext) -> Notes:
+    """A ConfigMap of a GPU plugin has a setting that its program knows and passes over.
+
+    NVIDIA's device plugin drops `rename` and `devices` of a shared resource, and `resources` as a whole, with a warning
+    in its log alone: each card is shown `replicas` times under the resource's own name, or under that name and
+    `.shared` with `renameByDefault`. HAMi reads `knownMigGeometries` no more since 2.10, where `migProfileAllowlist`
+    says what cards in MIG mode are cut into. And of settings for single nodes (`config.json` of `hami-device-plugin`)
+    that are no JSON it reads none. Kerf plans as the programs do.
+    """
+    del context
+    if not isinstance(subject.value, ConfigMap):
+        return
+    for each in unheeded(subject.value):
+        if not isinstance(each.cause, NodesSetAlone):
+            yield Note(("data", each.data_key), f"{cut(each.path, 80)}: {cause_text(each.cause)}", at_key=True)
+
+
+@rule("KL081", "settings-of-single-nodes", Severity.INFO, ("ConfigMap",))
+def single_nodes(subject: Subject, context: LintContext) -> Notes:
+    """HAMi's settings for single nodes name nodes, and no node that is bought has such a name.
+
+    `config.json` of the ConfigMap `hami-device-plugin` gives a node its own split count, scalings or cards, by the
+    node's exact name. That is right for a node that stays. Nodes that an autoscaler buys have new names, so they get
+    the settings of all nodes, in `device-config.yaml` of `hami-scheduler-device`, and Kerf plans them so.
+    """
+    del context
+    if isinstance(subject.value, ConfigMap):
+        for each in unheeded(subject.value):
+            if isinstance(each.cause, NodesSetAlone):
+                yield Note(("data", each.data_key), cause_text(each.cause), at_key=True)

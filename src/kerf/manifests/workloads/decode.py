@@ -30,6 +30,9 @@ _DAEMON_TOLERATIONS = (
     Toleration("node.kubernetes.io/unschedulable", "Exists", effect="NoSchedule"),
 )
 
+_OF_PODS = ("hami.io/", "nvidia.com/")
+"""Beginnings of annotations that mean something on pods, and that their authors like to write above."""
+
 
 def _template_pod(
     raw: dict[str, Any], template: dict[str, Any], path: Path, report: Report, admission: AdmissionDefaults, source: str
@@ -140,6 +143,7 @@ def workload_of(raw: dict[str, Any], report: Report, admission: AdmissionDefault
         deadline_s=_whole(spec.get("activeDeadlineSeconds")) if kind == "Job" else None,
         started_s=instant((raw.get("status") or {}).get("startTime")) if kind == "Job" else None,
         mounts=read_mounts(spec["template"]["spec"], by_flags=False) if kind == "Deployment" else (),
+        beside=tuple(sorted(key for key in meta.annotations.keys() - template.annotations if key.startswith(_OF_PODS))),
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from kerf.model.causes import Cause, Name, Quoted
 from kerf.model.gpu import DeviceState
 from kerf.sharing.hami.config import HamiConfig
 
@@ -21,7 +22,14 @@ WEIGHTS = "hami.io/device-scoring-weights"
 PINNED = "kerf.dev/pinned"
 """Beside `use-gpuuuid`: Kerf itself wrote that, so it is no wish of the user and planning ignores it."""
 
+OF_PODS = (USE_TYPE, AVOID_TYPE, USE_UUID, AVOID_UUID, MODE, NUMA_BIND, NODE_POLICY, GPU_POLICY, WEIGHTS)
+"""Annotations that HAMi reads of pods, and of nothing that makes them."""
+
 TOPOLOGY_AWARE, MUTEX, MIG_MODE = "topology-aware", "mutex", "mig"
+POLICIES = {NODE_POLICY: ("binpack", "spread"), GPU_POLICY: ("binpack", "spread", MUTEX, "numa", TOPOLOGY_AWARE)}
+"""The words that HAMi knows of each policy; it compares them as they are, with their case and their blanks."""
+_OTHERWISE = {NODE_POLICY: "binpack", GPU_POLICY: "spread"}
+"""What HAMi does by any other word, whatever its own default was set to."""
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 # Eighteen digits at most: more would not be an integer for HAMi either, whose integers have 64 bits.
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
@@ -30,6 +38,35 @@ _WEIGHT_NAMES = ("slot", "core", "memory")
 
 class WeightsError(ValueError):
     """The scoring weights cannot be read: HAMi then answers every filter call with this error."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyUnknown(Cause):
+    """An annotation names a policy that HAMi does not know, `got`, so it goes by `taken`; `known` are those there are.
+
+    In a list HAMi takes the words that it knows.
+    """
+
+    annotation: Name
+    got: Quoted
+    known: tuple[Name, ...]
+    taken: Name
+
+
+def unknown_policies(annotations: Mapping[str, str]) -> tuple[PolicyUnknown, ...]:
+    """The policies of a pod's annotations that HAMi does not know, which is said nowhere: it takes another."""
+    found = []
+    for key, known in POLICIES.items():
+        text = annotations.get(key)
+        if text is None:
+            continue
+        # Only of cards may there be several, by commas.
+        words = text.split(",") if key == GPU_POLICY else [text]
+        wrong = next((word for word in words if word not in known), None)
+        if wrong is not None:
+            taken = ",".join(word for word in words if word in known) or _OTHERWISE[key]
+            found.append(PolicyUnknown(Name(key), Quoted(wrong), tuple(map(Name, known)), Name(taken)))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

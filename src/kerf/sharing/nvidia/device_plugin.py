@@ -28,6 +28,8 @@ TIME_SLICING, MPS = "time-slicing", "mps"
 NO_STRATEGY, SINGLE, MIXED = "none", "single", "mixed"
 _MARKS = re.compile(r"""(?ms)\A(?=.*^version\s*:\s*["']?v1\b)(?=.*^(?:sharing|flags)\s*:)""")
 _HINTS = re.compile(r"""\b(?:sharing|flags)["']?\s*:""")
+_CARD = re.compile(r"[0-9]+(:[0-9]+)?|(GPU|MIG|MIG-GPU)-[0-9a-fA-F-]{32,36}(/[0-9]+/[0-9]+)?", re.ASCII)
+"""How the plugin names one card or instance: by index or UUID (api/config/v1/replicas.go)."""
 _VENDOR, _DEFAULT, _SHARED, _VERSION = "nvidia.com/", "default", ".shared", "v1"
 USUAL_MAPS = ("time-slicing-config", "mps-config", "device-plugin-config", "nvidia-device-plugin-configs", COPY)
 """Names of the plugin's ConfigMaps in its chart and in NVIDIA's documentation (2026-11)."""
@@ -58,7 +60,7 @@ class PluginConfig:
 
     def shown_as(self, resource: str) -> str:
         """The name under which kubelet shows a resource."""
-        return resource + _SHARED if self.renames and resource in self.replicas else resource
+        return shared_name(resource) if self.renames and resource in self.replicas else resource
 
     @property
     def is_relaxed(self) -> bool:
@@ -269,20 +271,42 @@ def _config(name: str, document: Field) -> PluginConfig:
         return PluginConfig(name, mig_strategy=str(strategy.value or ""))
     section = sharing.child("mps" if kind == MPS else "timeSlicing")
     fails = section.child("failRequestsGreaterThanOne")
+    replicas: dict[str, int] = {}
+    for resource, count in map(_replicas, section.child("resources").items()):
+        # Each entry adds replicas 0 to count - 1 of every card, so the highest count is what nodes show.
+        replicas[resource] = max(count, replicas.get(resource, 0))
     return PluginConfig(
         name,
         kind,
-        dict(_replicas(entry) for entry in section.child("resources").items()),
+        replicas,
         section.child("renameByDefault").truth(),
         None if fails.value is None else fails.truth(),
         str(strategy.value or ""),
     )
 
 
+def full_name(resource: str) -> str:
+    """A resource as the plugin completes it: `gpu` is `nvidia.com/gpu`."""
+    return resource if "/" in resource else _VENDOR + resource
+
+
+def shared_name(resource: str) -> str:
+    """What `renameByDefault` calls a resource that is shared."""
+    return resource + _SHARED
+
+
 def _replicas(entry: Field) -> tuple[str, int]:
-    name = entry.child("name").text()
-    resource = name if "/" in name else _VENDOR + name
+    resource = full_name(entry.child("name").text())
     if resource != NVIDIA_GPU and not resource.startswith("nvidia.com/mig-"):
         raise entry.child("name").wrong(f"{NVIDIA_GPU} or nvidia.com/mig-PROFILE")
+    if "devices" in entry.mapping() and not _is_choice(entry.child("devices").value):
+        raise entry.child("devices").wrong("all, a number of cards, or a list of their indices or UUIDs")
     hint = "leave the resource out where it is not to be shared"
     return resource, entry.child("replicas").whole(2, hint)
+
+
+def _is_choice(devices: object) -> bool:
+    """Whether the plugin can read which cards are to be shared, though it then shares all of them."""
+    if isinstance(devices, list):
+        return all(_CARD.fullmatch(str(each)) for each in devices)
+    return devices == "all" or (isinstance(devices, int) and not isinstance(devices, bool) and devices > 0)
