@@ -1,4 +1,4 @@
-"""A setting that a plugin passes over is said beside the plan, by doctor and by a dump's plan; nothing is in silence."""
+"""A setting that a plugin passes over is said beside the plan, by doctor and by the plan of a dump."""
 
 import json
 
