@@ -19,7 +19,10 @@ from kerf.model.quantities import MEMORY, NOTHING, Resources, money_text, set_as
 
 RESERVED, SPOT, ON_DEMAND = "reserved", "spot", "on-demand"
 CAPACITY_TYPE_ORDER = {RESERVED: 0, SPOT: 1, ON_DEMAND: 2}
-"""Karpenter's precedence at launch: reserved before spot before on-demand, whatever the price."""
+"""Karpenter's precedence at launch: reserved before spot before on-demand, whatever the price.
+
+A plan goes by the price (`launch_order`) and a claim of it asks for one capacity type: this orders what others ask for.
+"""
 
 MICRO = 1_000_000
 """Money is an integer number of millionths of the currency's unit."""
@@ -87,6 +90,13 @@ class Offering:
         return (zones is None or zones.has(self.zone)) and (
             zone_ids is None or not self.zone_id or zone_ids.has(self.zone_id)
         )
+
+
+def launch_order(offering: Offering) -> tuple[bool, int, int, str, str]:
+    """Sort key: what is reserved is paid for and goes first, the others by price; of equal price as Karpenter does."""
+    rank = CAPACITY_TYPE_ORDER.get(offering.capacity_type, len(CAPACITY_TYPE_ORDER))
+    is_bought = offering.capacity_type != RESERVED
+    return is_bought, offering.price_micro, rank, offering.zone, offering.reservation
 
 
 def allowed_offerings(offerings: Iterable[Offering], requirements: Requirements) -> list[Offering]:

@@ -101,8 +101,8 @@ def test_a_fraction_of_a_card_is_offered_only_by_name() -> None:
 
 
 def test_offerings_stand_in_launch_order() -> None:
-    """Reserved before spot before on-demand whatever the price, then by price, then by zone."""
-    offerings = [("c", ON_DEMAND, 1), ("a", SPOT, 9), ("b", SPOT, 3), ("a", ON_DEMAND, 1), ("a", RESERVED, 99)]
+    """Reserved whatever the price, then by price; of equal price spot before on-demand, then by zone."""
+    offerings = [("c", ON_DEMAND, 1), ("a", SPOT, 9), ("b", SPOT, 1), ("a", ON_DEMAND, 1), ("a", RESERVED, 99)]
     kind = replace(
         an_instance_type(zones=("a", "b", "c"), capacity_types=(ON_DEMAND, SPOT, RESERVED)),
         offerings=tuple(Offering(zone, capacity_type, price) for zone, capacity_type, price in offerings),
@@ -110,7 +110,7 @@ def test_offerings_stand_in_launch_order() -> None:
 
     offered = offer(a_pool(capacity_types=()), kind)
 
-    assert [("a", RESERVED), ("b", SPOT), ("a", SPOT), ("a", ON_DEMAND), ("c", ON_DEMAND)] == [
+    assert [("a", RESERVED), ("b", SPOT), ("a", ON_DEMAND), ("c", ON_DEMAND), ("a", SPOT)] == [
         (o.zone, o.capacity_type) for o in offered.offerings
     ]
     assert 99 == offered.price_micro

@@ -24,7 +24,7 @@ from kerf.engine.supply.holding import Amounts, Holding, measured
 from kerf.engine.supply.offered import OfferedType
 from kerf.engine.supply.warmth import KeptColumn
 from kerf.model.causes import Cause
-from kerf.model.constraints import ZONE, Requirements
+from kerf.model.constraints import CAPACITY_TYPE, ZONE, Requirement, Requirements
 from kerf.model.gpu import Slice
 from kerf.model.instancetypes import Offering
 from kerf.model.large import Large
@@ -282,8 +282,8 @@ class Filler:
 
     def holds(self, other: OfferedType, load: Load) -> bool:
         """Whether another type holds the pods of a load and is sold in the same way."""
-        offering = other.offering_for(load.room.requirements)
-        if offering is None or offering.capacity_type != load.offering.capacity_type or other.has_own_capacity:
+        alike = Requirement.of(CAPACITY_TYPE, "In", (load.offering.capacity_type,))
+        if other.has_own_capacity or not other.offering_for(load.room.requirements.intersect(Requirements([alike]))):
             return False
         used = load.offered.room.free - load.room.free
         if other.target.counting == load.offered.target.counting and used.shortfall(other.room.free):

@@ -19,7 +19,7 @@ from kerf.engine.supply.offered import OfferedType, Supply
 from kerf.engine.world import World
 from kerf.model.causes import Cause, Name
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, ZONE, Requirement, Requirements, Taint
-from kerf.model.instancetypes import Offering
+from kerf.model.instancetypes import RESERVED, Offering, allowed_offerings
 from kerf.model.plan import PIN, Launch
 from kerf.model.policies import FIRST_FIT
 from kerf.model.quantities import Resources
@@ -161,7 +161,7 @@ def _stated(load: Load, alternatives: tuple[str, ...], supply: Supply) -> _State
         .intersect(load.room.requirements)
         .intersect(within_cap(offered, offering))
         .intersect(bought_as(offering, (offered.kind.name, *alternatives)))
-        .intersect(_zones_of(offered, offering))
+        .intersect(_zones_of(offered, offering, load.room.requirements))
     )
     short: dict[str, int] = {}
     if asks(offered):
@@ -188,11 +188,19 @@ def bought_as(offering: Offering, types: Iterable[str]) -> Requirements:
     return Requirements(asked)
 
 
-def _zones_of(offered: OfferedType, offering: Offering) -> Requirements:
-    """Where the machines have the planned capacity, if that depends on it; nothing to require elsewhere."""
-    if not offered.has_own_capacity:
+def _zones_of(offered: OfferedType, offering: Offering, asked: Requirements) -> Requirements:
+    """Where the machines have the planned capacity and cost no more than they would be bought otherwise.
+
+    Nothing to require where that is everywhere. A claim asks for one capacity type, so where the cloud had to turn to a
+    zone in which it costs more, it is to say that it is sold out, and the next plan buys the other.
+    """
+    same = [each for each in offered.offerings if each.capacity_type == offering.capacity_type]
+    others = allowed_offerings(offered.offerings, asked)
+    least = min((o.price_micro for o in others if o.capacity_type not in (offering.capacity_type, RESERVED)), default=0)
+    cheap = same if not least or offering.capacity_type == RESERVED else [o for o in same if o.price_micro <= least]
+    if not offered.has_own_capacity and len(cheap) == len(same):
         return Requirements()
-    zones = {each.zone for each in offered.offerings if each.capacity_type == offering.capacity_type}
+    zones = {each.zone for each in cheap} or {offering.zone}
     return Requirements([Requirement.of(ZONE, "In", sorted(zones))])
 
 

@@ -81,7 +81,7 @@ class Relaxation:
 
 
 def price_of(offered: OfferedType) -> int:
-    """The least that it is sold for: its first offering may cost more (spot comes before on-demand at any price)."""
+    """The least that it is sold for: its first offering may cost more (reserved comes before others at any price)."""
     return min(offering.price_micro for offering in offered.offerings)
 
 

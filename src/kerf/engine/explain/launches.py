@@ -9,8 +9,9 @@ from kerf.engine.explain.causes import cause_text, counted, some
 from kerf.engine.place.devices import demand_of
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.offered import Supply
-from kerf.model.constraints import INSTANCE_TYPE
+from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, ZONE_ID, Requirements
 from kerf.model.gpu import SliceRequest
+from kerf.model.instancetypes import ON_DEMAND, SPOT, allowed_offerings, price_text
 from kerf.model.placeholders import Keeper
 from kerf.model.plan import Launch, Repartition
 from kerf.model.pods import PodDemand
@@ -74,7 +75,9 @@ def _why_needed(needed: Needed) -> str:
     where = "no GPU in the cluster has that free" if is_gpu else "no node in the cluster has room"
     if needed.kept_off:
         where = f"every node with room is ruled out by {' and '.join(needed.kept_off)}"
-    return "; ".join([text, where, *_chosen(load), *_passed_over(load, needed.supply)])
+    return "; ".join(
+        [text, where, *_chosen(load), *_costs_more(load, needed.supply), *_passed_over(load, needed.supply)]
+    )
 
 
 def _why_idle(fits: IdleNodeFits) -> str:
@@ -131,6 +134,22 @@ def _chosen(load: Load) -> list[str]:
     """The labels that were chosen for the node where its pool leaves them open."""
     labels = load.offered.pool.chosen_labels
     return ["labelled " + ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))] if labels else []
+
+
+def _costs_more(load: Load, supply: Supply) -> list[str]:
+    """Who asks for spot where the same machine costs less on demand: a pool or pods that allow spot alone."""
+    chosen, offering = load.offered, load.offering
+    if offering.capacity_type != SPOT or ON_DEMAND in chosen.sold_out:
+        return []
+    zones = Requirements(asked for asked in load.room.requirements.values() if asked.key in (ZONE, ZONE_ID))
+    others = [o for o in allowed_offerings(chosen.kind.offerings, zones) if o.is_available]
+    least = min((o.price_micro for o in others if o.capacity_type == ON_DEMAND), default=offering.price_micro)
+    if least >= offering.price_micro:
+        return []
+    kinds = chosen.pool.template_requirements().get(CAPACITY_TYPE)
+    by_pool = kinds is not None and not kinds.has(ON_DEMAND)
+    who = f"NodePool {chosen.pool.name} does" if by_pool else "its pods do"
+    return [f"on demand it costs {price_text(least)} {supply.market.currency}/h, which {who} not allow"]
 
 
 def _passed_over(load: Load, supply: Supply) -> list[str]:

@@ -67,7 +67,7 @@ _KEPT = 16
 class OfferedType:
     """An instance type as one pool offers it.
 
-    `offerings` are those that can be had now, in launch order: reserved, spot, on-demand, each by price, then zone.
+    `offerings` are those that can be had now, in launch order: reserved, then by price, then zone.
     `sold_out` are the capacity types it would otherwise come in, and `over_price_cap` the offerings that a price
     cap of the pool leaves out, cheapest first. `room` is an empty node of it, daemons taken off. `capacity` is what a
     launch charges against the pool's limits, at the price of its cheapest offering. What a reservation sells of a type

@@ -12,7 +12,7 @@ from kerf.model.causes import (
     TypeOverPriceCap,
 )
 from kerf.model.constraints import Requirements
-from kerf.model.instancetypes import CAPACITY_TYPE_ORDER, InstanceType, Offering, allowed_offerings
+from kerf.model.instancetypes import InstanceType, Offering, allowed_offerings, launch_order
 from kerf.model.market import Market
 from kerf.model.nodepool import NodePool
 
@@ -21,8 +21,8 @@ from kerf.model.nodepool import NodePool
 class Offered:
     """What a type comes in.
 
-    `available` in launch order: reserved, spot, on-demand, each by price, then zone; `over_price_cap` are those that
-    a price cap leaves out, cheapest first, and `sold_out` the capacity types it would otherwise come in. `refused` is
+    `available` in launch order (`launch_order`); `over_price_cap` are those that a price cap leaves out, cheapest
+    first, and `sold_out` the capacity types it would otherwise come in. `refused` is
     why nothing is available, None where something is, and `retry_at_s` when that may change.
     """
 
@@ -45,7 +45,7 @@ def offerings_of(pool: NodePool, kind: InstanceType, requirements: Requirements,
         refused, retry_at_s = _why_unavailable(kind, within, market)
         excess = pool.bounds.excess(kind, over_price_cap[0].price_micro) if over_price_cap and not within else None
         refused = TypeOverPriceCap(Name(kind.name), excess) if excess is not None else refused
-    available.sort(key=lambda o: (CAPACITY_TYPE_ORDER.get(o.capacity_type, 9), o.price_micro, o.zone, o.reservation))
+    available.sort(key=launch_order)
     return Offered(tuple(available), refused, retry_at_s, _gone(within, available), tuple(over_price_cap))
 
 
