@@ -147,7 +147,7 @@ class LintContext:
 
     def is_hamis(self, pool: NodePool) -> bool:
         """Whether HAMi's device plugin runs on the nodes of a pool."""
-        return isinstance(owner_of(pool.labels, pool.stated_annotations, self.families), Hami)
+        return isinstance(owner_of(pool.node_labels, pool.stated_annotations, self.families), Hami)
 
     @cached_property
     def metrics(self) -> Mapping[str, str]:
@@ -249,7 +249,7 @@ class LintContext:
         return counted_as_shown(kind.capacity, *self._cards(kind, pool))
 
     def _cards(self, kind: InstanceType, pool: NodePool) -> tuple[Family, tuple[DeviceState, ...]]:
-        labels, annotations = pool.labels, pool.stated_annotations
+        labels, annotations = pool.node_labels, pool.stated_annotations
         family = owner_of(labels, annotations, self.families)
         return family, family.predict(kind.devices, labels, annotations) if kind.devices else ()
 

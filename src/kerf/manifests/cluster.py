@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kerf.manifests.karpenter.bottlerocket import image_sharing
+from kerf.manifests.karpenter.ec2 import KIND as EC2_KIND
 from kerf.manifests.metadata import Meta, conditions_of, instant, shared_text, taints_of
 from kerf.manifests.pods.decode import selector_of, toleration_of
 from kerf.model.constraints import Requirements
@@ -88,7 +90,15 @@ def node_class_of(raw: dict[str, Any]) -> NodeClass:
         # As Karpenter, whose pools say that their NodeClass is terminating.
         is_ready, reason = False, "it is being deleted"
     return NodeClass(
-        group, raw["kind"], meta.name, is_ready, reason, conditions, _selected(status), generation=meta.generation
+        group,
+        raw["kind"],
+        meta.name,
+        is_ready,
+        reason,
+        conditions,
+        _selected(status),
+        generation=meta.generation,
+        sharing=image_sharing(raw) if raw["kind"] == EC2_KIND else None,
     )
 
 

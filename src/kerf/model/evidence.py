@@ -104,13 +104,32 @@ class Project(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ImageSharing:
+    """What a machine's image says of the device plugin that it brings along, as Bottlerocket's settings do.
+
+    `strategy` is `time-slicing`, `mps` or empty for whole cards, each shown `replicas` times; `fails_above_one` and
+    `renames` as in the plugin's own configuration. `cuts`: cards are cut into MIG instances. `idle` are sections that
+    are stated and that the strategy does not use. With a `problem` the image refuses the settings.
+    """
+
+    strategy: str = ""
+    replicas: int = 0
+    renames: bool = False
+    fails_above_one: bool | None = None
+    cuts: bool = False
+    idle: tuple[str, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PluginSettings:
     """How a device plugin was started.
 
     `uses_config`: it reads configurations at all, of the ConfigMap of the name `config_map` (empty: not stated). A node
     without a label has the one called `default`, else what the first of the `fallbacks` finds: `named` (one called
     `default`), `single` (the only one), `empty` (none). `mig_strategy` beats every configuration; empty: not stated.
-    `version` is None where no image says it. Of HAMi's plugin only the ConfigMap and the version are read.
+    `version` is None where no image says it. Of HAMi's plugin only the ConfigMap and the version are read. A plugin
+    that comes with the machine's `image` is configured by that alone.
     """
 
     uses_config: bool = False
@@ -119,6 +138,7 @@ class PluginSettings:
     fallbacks: tuple[str, ...] = ()
     mig_strategy: str = ""
     version: tuple[int, int] | None = None
+    image: ImageSharing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +204,15 @@ class PluginEvidence:
     """All of a cluster. `plugins` are those of the namespaces of plugins, each once, what a policy says first.
 
     `has_register`: some node bears HAMi's register. `asked` are resources that only one family counts and that pods
-    which have not ended ask for. `deployments` are those that say where plugins are configured.
+    which have not ended ask for. `deployments` are those that say where plugins are configured. `images` are the
+    plugins that come with the images of NodeClasses, on whose nodes they run.
     """
 
     plugins: tuple[DevicePlugin, ...] = ()
     has_register: bool = False
     asked: frozenset[str] = frozenset()
     deployments: tuple[PluginDeployment, ...] = ()
+    images: tuple[DevicePlugin, ...] = ()
 
     def of(self, project: Project) -> tuple[DevicePlugin, ...]:
         """The plugins of one project."""

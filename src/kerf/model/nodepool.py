@@ -89,7 +89,7 @@ class NodePool:
     invalid_schedule: str = ""
     chosen_labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
-    @property
+    @cached_property
     def node_labels(self) -> Mapping[str, str]:
         """The labels that every node of the pool gets: the template's, the pool's name and its NodeClass."""
         return {**self.labels, NODE_POOL: self.name, self.node_class.label: self.node_class.name}

@@ -8,7 +8,7 @@ from typing import Any
 from kerf.model.capacitybuffers import CapacityBuffer, Scalable
 from kerf.model.causes import Cause
 from kerf.model.cronjobs import CronJob
-from kerf.model.evidence import NO_EVIDENCE, ClusterPolicy, ConfigMount, PluginDeployment, PluginEvidence
+from kerf.model.evidence import NO_EVIDENCE, ClusterPolicy, ConfigMount, ImageSharing, PluginDeployment, PluginEvidence
 from kerf.model.gpu import DeviceState
 from kerf.model.groups import PodGroup
 from kerf.model.instancetypes import NodeOverlay
@@ -47,6 +47,7 @@ class NodeClass:
     """A provider's NodeClass object: whether it says it is ready, its conditions, and what its selectors found.
 
     `selected` has the lists of its status in name order, each element in a few words: `subnet-1 (us-east-1a)`.
+    `sharing` is what its images say of their own device plugin; None for nothing.
     """
 
     group: str
@@ -57,6 +58,7 @@ class NodeClass:
     conditions: tuple[Condition, ...] = ()
     selected: tuple[tuple[str, tuple[str, ...]], ...] = ()
     generation: int = 1
+    sharing: ImageSharing | None = None
 
     @property
     def reference(self) -> NodeClassRef:

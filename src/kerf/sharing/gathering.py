@@ -8,13 +8,13 @@ from kerf.model.evidence import ClusterPolicy, DevicePlugin, PluginDeployment, P
 from kerf.model.nodes import Node
 from kerf.model.pluginnamespaces import PLUGIN_NAMESPACES
 from kerf.model.pods import Pod
-from kerf.model.snapshot import DaemonSet
+from kerf.model.snapshot import DaemonSet, NodeClass
 from kerf.sharing.hami.records import is_registered
-from kerf.sharing.installed import is_operators, plugin_of, plugin_of_policy
+from kerf.sharing.installed import is_operators, plugin_of, plugin_of_image, plugin_of_policy
 
 _NOTHING: frozenset[str] = frozenset()
-Witness = Pod | Node | DaemonSet | ClusterPolicy | PluginDeployment
-WITNESSES = (Pod, Node, DaemonSet, ClusterPolicy, PluginDeployment)
+Witness = Pod | Node | DaemonSet | ClusterPolicy | PluginDeployment | NodeClass
+WITNESSES = (Pod, Node, DaemonSet, ClusterPolicy, PluginDeployment, NodeClass)
 
 
 class Gathered:
@@ -28,6 +28,7 @@ class Gathered:
         self._namespaces = frozenset(namespaces)
         self._plugins: dict[tuple[str, str], DevicePlugin] = {}
         self._deployments: dict[tuple[str, str], PluginDeployment] = {}
+        self._images: dict[str, DevicePlugin] = {}
         self._registered = 0
         self._asking: Counter[str] = Counter()
 
@@ -45,9 +46,18 @@ class Gathered:
             return self._note_plugin((value.namespace, value.name), plugin_of(value) if is_theirs else None)
         if isinstance(value, ClusterPolicy):
             return self._note_plugin(("", value.name), None if after is None else plugin_of_policy(value))
+        if isinstance(value, NodeClass):
+            return self._note_image(value, None if after is None else plugin_of_image(value))
         if isinstance(value, PluginDeployment):
             return self._note_deployment(value, None if after is None else value)
         return False
+
+    def _note_image(self, value: NodeClass, plugin: DevicePlugin | None) -> bool:
+        key = f"{value.reference.label}={value.name}"
+        held = self._images.pop(key, None)
+        if plugin is not None:
+            self._images[key] = plugin
+        return held != plugin
 
     def _note_deployment(self, value: PluginDeployment, after: PluginDeployment | None) -> bool:
         key = value.namespace, value.name
@@ -84,7 +94,8 @@ class Gathered:
         home = min(operators) if len(operators) == 1 else ""
         plugins = (replace(each, namespace=home) if each.of_operator and not each.namespace else each for each in held)
         asked = frozenset(name for name in resources if name in self._asking)
-        return PluginEvidence(tuple(plugins), self._registered > 0, asked, deployments)
+        images = tuple(self._images[key] for key in sorted(self._images))
+        return PluginEvidence(tuple(plugins), self._registered > 0, asked, deployments, images)
 
 
 def _asks_as(before: Witness | None, after: Witness | None) -> bool:

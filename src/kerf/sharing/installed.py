@@ -23,7 +23,7 @@ from kerf.model.evidence import (
     Role,
     read_version,
 )
-from kerf.model.snapshot import DaemonSet
+from kerf.model.snapshot import DaemonSet, NodeClass
 from kerf.sharing.family import PluginKeptOff
 
 _COMPONENT, _HAMIS_COMPONENT = "app.kubernetes.io/component", "hami-device-plugin"
@@ -78,6 +78,23 @@ def plugin_of_policy(policy: ClusterPolicy) -> DevicePlugin | None:
         namespace=policy.namespace,
         name=policy.name,
         tolerations=tolerations,
+    )
+
+
+def plugin_of_image(node_class: NodeClass) -> DevicePlugin | None:
+    """The device plugin that the images of a NodeClass bring along; None where they do not say how it is set.
+
+    It is part of the system, so no taint keeps it off. It shows the instances of cards that are cut as GPUs.
+    """
+    sharing = node_class.sharing
+    if sharing is None:
+        return None
+    return DevicePlugin(
+        Project.NVIDIA,
+        ((node_class.reference.label, node_class.name),),
+        PluginSettings(mig_strategy="single" if sharing.cuts else "none", image=sharing),
+        name=f"{node_class.kind} {node_class.name}",
+        tolerations=(Toleration(operator="Exists"),),
     )
 
 
@@ -181,7 +198,9 @@ def kept_off(
 
 
 def what_is(plugin: DevicePlugin) -> str:
-    """`DaemonSet kube-system/hami-device-plugin`, `ClusterPolicy cluster-policy`."""
+    """`DaemonSet kube-system/hami-device-plugin`, `ClusterPolicy cluster-policy`, `EC2NodeClass gpu`."""
+    if plugin.settings.image is not None:
+        return plugin.name
     return f"ClusterPolicy {plugin.name}" if plugin.of_operator else f"DaemonSet {plugin.namespace}/{plugin.name}"
 
 

@@ -62,6 +62,21 @@ class VersionAssumed(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class ImageCuts(Cause):
+    """The images of a NodeClass cut cards into MIG instances, and nothing says how many of which model."""
+
+    node_class: Name
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSettingIdle(Cause):
+    """The user data of a NodeClass has sections of settings that no strategy of it uses, of these names."""
+
+    node_class: Name
+    sections: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class WiringFinding:
     """What is amiss, and the plugin that it keeps from its cards; None for what is only to be said."""
 
@@ -75,6 +90,7 @@ def findings(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) -> tupl
         *_of_hami(config_maps, evidence),
         *_of_nvidia(config_maps, evidence),
         *(WiringFinding(each.cause) for each in _unheeded(config_maps, evidence)),
+        *(WiringFinding(cause) for plugin in evidence.images for cause in of_image(plugin)),
     )
     return tuple({each.cause: each for each in found}.values())
 
@@ -99,6 +115,15 @@ def _unheeded(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) -> Ite
     for config_map in sorted(config_maps, key=lambda m: m.key):
         if config_map.key in read or NODES_KEY in config_map.data:
             yield from unheeded(config_map)
+
+
+def of_image(plugin: DevicePlugin) -> Iterator[Cause]:
+    """What is not read of the settings of an image, or not used by it."""
+    image, name = plugin.settings.image, Name(plugin.name)
+    if image is not None and image.cuts:
+        yield ImageCuts(name)
+    if image is not None and image.idle:
+        yield ImageSettingIdle(name, tuple(map(Name, image.idle)))
 
 
 def _of_hami(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) -> Iterator[WiringFinding]:
@@ -132,7 +157,9 @@ def _of_nvidia(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) -> It
     plugins = evidence.of(Project.NVIDIA)
     configs, read = find_plugin_configs(config_maps, []).installed(evidence), set[str]()
     is_each_named = bool(plugins)
-    for plugin, held in zip(plugins, configs.sets, strict=True):
+    for plugin, held in zip(configs.plugins, configs.sets, strict=True):
+        if plugin.settings.image is not None:
+            continue
         name, settings = plugin.settings.config_map, plugin.settings
         if not name:
             is_each_named = is_each_named and not settings.uses_config

@@ -186,7 +186,7 @@ class After:
 
     def devices_of(self, launch: Launch, kind: InstanceType, pool: NodePool) -> tuple[Family, tuple[DeviceState, ...]]:
         """The idle cards that a node of the type will register in the pool, and the family that owns them."""
-        labels = {**pool.labels, **launch.labels}
+        labels = {**pool.node_labels, **launch.labels}
         family = owner_of(labels, pool.stated_annotations, self.families)
         seen_mib = self.world.market.observed_memory_mib.get((pool.name, kind.name))
         shapes = tuple(_as_seen(shape, seen_mib) for shape in kind.devices)

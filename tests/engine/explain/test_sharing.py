@@ -68,7 +68,14 @@ from kerf.sharing.unheeded import (
     RenameUnheeded,
 )
 from kerf.sharing.unsupported import UnsupportedSharing
-from kerf.sharing.wiring import ConfigMapAbsent, DefaultAbsent, PassedOver, VersionAssumed
+from kerf.sharing.wiring import (
+    ConfigMapAbsent,
+    DefaultAbsent,
+    ImageCuts,
+    ImageSettingIdle,
+    PassedOver,
+    VersionAssumed,
+)
 from tests.sharing.test_causes import causes
 
 GPU, SHARED, GPUMEM = Name("nvidia.com/gpu"), Name("nvidia.com/gpu.shared"), Name("nvidia.com/gpumem")
@@ -245,6 +252,16 @@ SENTENCES: list[tuple[Cause, str]] = [
     (
         PolicyUnknown(Name("hami.io/x"), Quoted("binpak"), (Name("binpack"), Name("spread")), Name("spread")),
         "hami.io/x: HAMi knows no policy 'binpak' (binpack, spread) and goes by spread",
+    ),
+    (
+        ImageCuts(Name("EC2NodeClass gpu")),
+        "EC2NodeClass gpu: its user data has Bottlerocket cut cards into MIG instances, which Kerf does not read: its "
+        "cards are planned as whole ones",
+    ),
+    (
+        ImageSettingIdle(Name("EC2NodeClass gpu"), (Name("time-slicing"), Name("mig"))),
+        "EC2NodeClass gpu: time-slicing and mig in its user data do nothing, because neither device-sharing-strategy "
+        "nor device-partitioning-strategy says so",
     ),
     (
         VersionAssumed(Name("quarter"), Name("0.20")),

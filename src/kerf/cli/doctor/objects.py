@@ -59,7 +59,9 @@ def _plugins(read: ReadInput, images: Sequence[str] | None) -> Iterator[Diagnosi
             yield Diagnosis(name, OK, f"{title}; Kerf follows {followed}" if others else title)
     if any(each.of_operator for each in evidence.plugins):
         yield Diagnosis("gpu operator", OK, "a ClusterPolicy says how cards are shared")
-    if has_cards and not any(there.values()):
+    for each in evidence.images:
+        yield Diagnosis("device plugin", OK, f"the images of {each.name} bring NVIDIA's along, and say how it is set")
+    if has_cards and not any(there.values()) and not evidence.images:
         hint = "install HAMi or NVIDIA's device plugin, or set KERF_PLUGIN_NAMESPACES to where it runs"
         yield Diagnosis("plugins", LOOK, "nodes have cards, and no plugin is seen that hands them out", hint)
 

@@ -28,7 +28,15 @@ from kerf.sharing.unheeded import (
     NodesSetAlone,
     RenameUnheeded,
 )
-from kerf.sharing.wiring import ConfigMapAbsent, DefaultAbsent, PassedOver, findings, read_by_plugins
+from kerf.sharing.wiring import (
+    ConfigMapAbsent,
+    DefaultAbsent,
+    ImageCuts,
+    ImageSettingIdle,
+    PassedOver,
+    findings,
+    read_by_plugins,
+)
 
 _OPERATORS, _PLUGINS = "gpu-operator", "kube-system"
 """Where the operator and HAMi's plugin are taken to be, for a command, where the input does not say it."""
@@ -60,9 +68,12 @@ def _configurations(read: ReadInput, hami: Hami) -> Iterator[Diagnosis]:
             yield Diagnosis("configuration", LOOK, text, _other_default(each.cause, each.plugin))
         elif isinstance(each.cause, RenameUnheeded | DevicesUnheeded | NamesUnheeded):
             yield Diagnosis("configuration", LOOK, text, _edit(each.cause.config.partition(", ")[0]))
+        elif isinstance(each.cause, ImageSettingIdle):
+            kind, _, name = each.cause.node_class.partition(" ")
+            yield Diagnosis("configuration", LOOK, text, f"kubectl edit {kind.lower()} {name}")
         elif isinstance(each.cause, NodeSettingsUnread):
             yield Diagnosis("configuration", LOOK, text, _edit(each.cause.config_map))
-        elif isinstance(each.cause, PassedOver | GeometriesUnheeded | NodesSetAlone):
+        elif isinstance(each.cause, PassedOver | GeometriesUnheeded | NodesSetAlone | ImageCuts):
             yield Diagnosis("configuration", OK, text)
     yield from _unread_by_run(snapshot.config_maps, snapshot.evidence)
     for config_map in snapshot.config_maps:

@@ -141,7 +141,7 @@ def _wiring_notes(snapshot: ClusterSnapshot) -> Iterator[str]:
     """ConfigMaps that plugins read and that are not there, and those and the settings that they pass over."""
     pools, families = snapshot.node_pools, families_of(snapshot)
     cuts = any(pool.stated_annotations.get(HAMI_MODE) == MIG_MODE for pool in pools)
-    hamis = any(isinstance(owner_of(p.labels, p.stated_annotations, families), Hami) for p in pools)
+    hamis = any(isinstance(owner_of(p.node_labels, p.stated_annotations, families), Hami) for p in pools)
     for each in findings(snapshot.config_maps, snapshot.evidence):
         # Charts before 2.10 write the one by default, and nodes that stay may well have the other.
         if (isinstance(each.cause, GeometriesUnheeded) and not cuts) or (
@@ -197,8 +197,8 @@ def _sharing_notes(snapshot: ClusterSnapshot) -> list[str]:
     found = []
     for pool in sorted(snapshot.node_pools, key=lambda p: p.name):
         annotations = pool.stated_annotations
-        family = owner_of(pool.labels, annotations, families)
-        if family.selector is not None and pool.taints and not on_nodes(family.plugins, pool.labels):
+        family = owner_of(pool.node_labels, annotations, families)
+        if family.selector is not None and pool.taints and not on_nodes(family.plugins, pool.node_labels):
             found.append(
                 f"NodePool {pool.name} has the taint {min(pool.taints)}: unless {family.title}'s device plugin was "
                 "installed with a toleration for it, its nodes register no card"
@@ -249,7 +249,7 @@ def _unknown_notes(snapshot: ClusterSnapshot, market: Market) -> list[str]:
         if any(each.kind.devices for each in held):
             annotations = pool.stated_annotations
             choices = label_choices(pool.labels, annotations, has_mig=True)
-            said = (_unknown({**pool.labels, **choice}, annotations, families) for choice in choices)
+            said = (_unknown({**pool.node_labels, **choice}, annotations, families) for choice in choices)
             found += [f"NodePool {pool.name}: {text}" for text in dict.fromkeys(said) if text]
     return found
 

@@ -67,7 +67,14 @@ from kerf.sharing.unheeded import (
     RenameUnheeded,
 )
 from kerf.sharing.unsupported import UnsupportedSharing
-from kerf.sharing.wiring import ConfigMapAbsent, DefaultAbsent, PassedOver, VersionAssumed
+from kerf.sharing.wiring import (
+    ConfigMapAbsent,
+    DefaultAbsent,
+    ImageCuts,
+    ImageSettingIdle,
+    PassedOver,
+    VersionAssumed,
+)
 
 _CARDS_OUT = {
     hami.NO_SLOT: "needs a free slot of a GPU; every slot is taken",
@@ -439,6 +446,23 @@ def _(cause: NodesSetAlone) -> str:
 def _(cause: NodeSettingsUnread) -> str:
     return (
         f"ConfigMap {cause.config_map}: HAMi does without its settings for single nodes (config.json: {cause.problem})"
+    )
+
+
+@reason.register
+def _(cause: ImageCuts) -> str:
+    return (
+        f"{cause.node_class}: its user data has Bottlerocket cut cards into MIG instances, which Kerf does not read: "
+        "its cards are planned as whole ones"
+    )
+
+
+@reason.register
+def _(cause: ImageSettingIdle) -> str:
+    does = "does" if len(cause.sections) == 1 else "do"
+    return (
+        f"{cause.node_class}: {' and '.join(cause.sections)} in its user data {does} nothing, because neither "
+        "device-sharing-strategy nor device-partitioning-strategy says so"
     )
 
 

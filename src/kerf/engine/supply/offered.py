@@ -388,11 +388,11 @@ def _variants(pool: NodePool, families: Sequence[Family], *, has_mig: bool) -> t
     """The pool once for each set of labels that its nodes may get: of equal price the first is taken."""
     found = []
     for choice in label_choices(pool.labels, pool.stated_annotations, has_mig=has_mig):
-        labels = {**pool.labels, **choice}
+        labels = {**pool.node_labels, **choice}
         for assumed in owner_of(labels, pool.stated_annotations, families).assumptions(labels):
             added = {**choice, **assumed}
-            mine = replace(pool, labels={**labels, **assumed}, chosen_labels=added) if added else pool
-            family = owner_of(mine.labels, mine.stated_annotations, families)
+            mine = replace(pool, labels={**pool.labels, **added}, chosen_labels=added) if added else pool
+            family = owner_of(mine.node_labels, mine.stated_annotations, families)
             found.append(_Variant(mine, family, mine.template_requirements().intersect(COMING_LABELS)))
     return tuple(found)
 
@@ -409,7 +409,7 @@ def _as_announced(
     notes: list[Cause] = []
     for variant, planned in zip(variants, shown, strict=True):
         pool = variant.pool
-        added = replicas_announced(amount, cards, pool.labels, pool.stated_annotations, families)
+        added = replicas_announced(amount, cards, pool.node_labels, pool.stated_annotations, families)
         if added is None:
             found.append(variant)
             name, resource = Name(kind.name), Name(NVIDIA_GPU)
@@ -417,7 +417,7 @@ def _as_announced(
             continue
         labels, chosen = {**pool.labels, **added}, {**pool.chosen_labels, **added}
         mine = replace(pool, labels=labels, chosen_labels=chosen)
-        family = owner_of(labels, mine.stated_annotations, families)
+        family = owner_of(mine.node_labels, mine.stated_annotations, families)
         found.append(_Variant(mine, family, mine.template_requirements().intersect(COMING_LABELS)))
         notes.append(OverlayShares(Name(overlay), Name(kind.name), amount, cards, amount // cards))
     return tuple(found), tuple(notes[:1])
@@ -426,7 +426,7 @@ def _as_announced(
 def _shown(variant: _Variant, kind: InstanceType) -> int:
     """How many GPUs kubelet shows on a node of the type."""
     pool = variant.pool
-    devices = variant.family.predict(kind.devices, pool.labels, pool.stated_annotations)
+    devices = variant.family.predict(kind.devices, pool.node_labels, pool.stated_annotations)
     return variant.family.kubelet_capacity(devices).get(NVIDIA_GPU, 0)
 
 
@@ -534,7 +534,7 @@ def _cards(
     pool: NodePool, shapes: tuple[DeviceShape, ...], family: Family, obstacle: Cause | None
 ) -> tuple[tuple[DeviceShape, ...], tuple[DeviceState, ...]]:
     """The cards of a new node as a claim remembers them, and as they will be registered: none behind an obstacle."""
-    devices = () if obstacle is not None else family.predict(shapes, pool.labels, pool.stated_annotations)
+    devices = () if obstacle is not None else family.predict(shapes, pool.node_labels, pool.stated_annotations)
     if any(device.partitions or device.profiles for device in devices):
         return shapes, devices
     # Claims remember the cards of their type: MIG tables only where cards are cut by them.
@@ -592,11 +592,11 @@ def _obstacle(pool: NodePool, kind: InstanceType, families: Sequence[Family], fa
     """Why nodes of the type show no GPU in this pool; None where they do."""
     if not kind.devices:
         return NoCards(Name(kind.name))
-    problem: Cause | None = double_booked(pool.labels, pool.stated_annotations, families)
+    problem: Cause | None = double_booked(pool.node_labels, pool.stated_annotations, families)
     if problem is None:
-        problem = family.obstacle(kind.devices, pool.labels, pool.stated_annotations)
+        problem = family.obstacle(kind.devices, pool.node_labels, pool.stated_annotations)
     if problem is None and pool.taints:
-        problem = kept_off(family.plugins, pool.labels, pool.taints)
+        problem = kept_off(family.plugins, pool.node_labels, pool.taints)
     chosen = as_chosen(problem, pool.chosen_labels)
     return None if chosen is None else CardsNeverShown(chosen)
 

@@ -268,7 +268,7 @@ def _obstacle(pool: NodePool, kind: InstanceType, context: LintContext) -> Cause
     annotations = pool.stated_annotations
     found = None
     for choice in label_choices(pool.labels, annotations, has_mig=_can_mig(kind)):
-        labels = {**pool.labels, **choice}
+        labels = {**pool.node_labels, **choice}
         family = owner_of(labels, annotations, context.families)
         why = family.obstacle(kind.devices, labels, annotations)
         if why is None or (not context.of_kind("ConfigMap") and _names_unknown(family, labels)):

@@ -7,10 +7,12 @@ from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.spelling import nearest
 from kerf.lint.subject import Subject
-from kerf.model.snapshot import ConfigMap
+from kerf.model.snapshot import ConfigMap, NodeClass
 from kerf.sharing.config_keys import HAMI, repeated, unknown_keys
+from kerf.sharing.installed import plugin_of_image
 from kerf.sharing.registry import problem_in
 from kerf.sharing.unheeded import NodesSetAlone, unheeded
+from kerf.sharing.wiring import of_image
 
 
 @rule("KL006", "unreadable-sharing-configuration", Severity.ERROR, ("ConfigMap",))
@@ -99,3 +101,25 @@ def single_nodes(subject: Subject, context: LintContext) -> Notes:
         for each in unheeded(subject.value):
             if isinstance(each.cause, NodesSetAlone):
                 yield Note(("data", each.data_key), cause_text(each.cause), at_key=True)
+
+
+@rule("KL084", "image-sharing-unread", Severity.WARNING, ("EC2NodeClass",))
+def image_sharing(subject: Subject, context: LintContext) -> Notes:
+    """Settings for GPUs in the user data of a Bottlerocket image are refused, do nothing, or are not planned for.
+
+    Bottlerocket's images for NVIDIA bring the device plugin along. `device-sharing-strategy` in
+    `settings.kubelet-device-plugins.nvidia` is `none`, `time-slicing` or `mps`, and the sections of these names say how
+    often each card is shown: twice, and with `.shared` after its name, unless they say otherwise. Without the strategy
+    a section does nothing, and with a value of another form the node does not start. Kerf plans nodes of such a class
+    as these settings say, but does not read which MIG instances its cards are cut into.
+    """
+    del context
+    plugin = plugin_of_image(subject.value) if isinstance(subject.value, NodeClass) else None
+    image = plugin.settings.image if plugin is not None else None
+    if plugin is None or image is None:
+        return
+    path = ("spec", "userData")
+    if image.problem:
+        yield Note(path, image.problem, "a node with such user data does not start", at_key=True)
+    for cause in of_image(plugin):
+        yield Note(path, cause_text(cause), at_key=True)

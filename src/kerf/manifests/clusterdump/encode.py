@@ -10,6 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
+from kerf.manifests.karpenter.bottlerocket import FAMILY as BOTTLEROCKET
+from kerf.manifests.karpenter.bottlerocket import kept_user_data
+from kerf.manifests.karpenter.ec2 import KIND as EC2_KIND
 from kerf.model.evidence import READ_VARIABLES, read_arguments, read_image, read_mounts
 from kerf.model.pods import READ_DOMAINS
 from kerf.model.volumes import BIND_COMPLETED, DEFAULT_CLASS, MIGRATED, OLD_CLASS, OLD_DEFAULT_CLASS, SELECTED_NODE
@@ -282,11 +285,19 @@ def dumped(raw: Object, *, is_full: bool = False) -> tuple[Object | None, bool]:
     if form is None:
         return None, False
     if not is_full:
-        return _kept(raw, form), False
-    whole: Object = _without_secrets(raw)
+        return _with_image(raw, _kept(raw, form)), False
+    whole: Object = _with_image(raw, _without_secrets(raw))
     if len(msgspec.json.encode(whole)) <= MOST_BYTES:
         return whole, False
-    return _kept(raw, form), True
+    return _with_image(raw, _kept(raw, form)), True
+
+
+def _with_image(raw: Object, kept: Object) -> Object:
+    """With the settings of its images by which cards are shared; the rest of user data is in no dump."""
+    text = kept_user_data(raw) if raw.get("kind") == EC2_KIND else ""
+    if not text:
+        return kept
+    return {**kept, "spec": {**(kept.get("spec") or {}), "amiFamily": BOTTLEROCKET, "userData": text}}
 
 
 def _kept(value: Any, form: Form) -> Any:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from kerf.errors import DecodeError
 from kerf.model.causes import Cause, Quoted
-from kerf.model.evidence import COPY, DevicePlugin, PluginEvidence, PluginSettings, Project
+from kerf.model.evidence import COPY, DevicePlugin, ImageSharing, PluginEvidence, PluginSettings, Project
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.snapshot import ConfigMap
 from kerf.sharing.config_yaml import Field, document
@@ -100,7 +100,8 @@ class PluginConfigs:
 
     def installed(self, evidence: PluginEvidence) -> "PluginConfigs":
         """Those of the ConfigMaps that plugins mount or a policy names, where they do, and how each was started."""
-        plugins = evidence.of(Project.NVIDIA)
+        # Where an image brings the plugin along, that one runs.
+        plugins = (*evidence.images, *evidence.of(Project.NVIDIA))
         sets = tuple(self._read_by(plugin) for plugin in plugins)
         named = (held for plugin, held in zip(plugins, sets, strict=True) if plugin.settings.config_map)
         first = next(named, None) or _joined(config for _, config in self.held)
@@ -108,6 +109,8 @@ class PluginConfigs:
 
     def _read_by(self, plugin: DevicePlugin) -> ConfigSet:
         """The configurations that a plugin can have: every key of its ConfigMap, or of the copy that stands for it."""
+        if plugin.settings.image is not None:
+            return ConfigSet({"": _of_image(plugin, plugin.settings.image)})
         name, version = plugin.settings.config_map, plugin.settings.version
         if not name:
             return _joined(config.run_by(version) for _, config in self.held)
@@ -151,7 +154,7 @@ class PluginConfigs:
         """What a node with these labels has; None where it has none, or one that is not known."""
         settings, held = self._place(labels)
         if settings is not None and not settings.uses_config:
-            return None
+            return held.by_name[""] if settings.image is not None else None
         named = labels.get(CONFIG_LABEL, self.default(labels))
         return None if named in held.torn and CONFIG_LABEL in labels else held.by_name.get(named)
 
@@ -176,7 +179,7 @@ class PluginConfigs:
         """Why the configuration cannot be used that nodes with these labels have; None when it can, or for none."""
         settings, held = self._place(labels)
         if settings is not None and not settings.uses_config:
-            return None
+            return held.by_name[""].fault if settings.image is not None else None
         config, named = self.of(labels), labels.get(CONFIG_LABEL)
         if config is not None and config.fault is not None:
             return config.fault
@@ -203,6 +206,21 @@ def plugin_keys(config_map: ConfigMap) -> list[str]:
         return []
     more = (key for key, text in config_map.data.items() if key not in definite and _may_be(config_map, key, text))
     return [*sorted(definite), *more]
+
+
+def _of_image(plugin: DevicePlugin, image: ImageSharing) -> PluginConfig:
+    """The configuration that an image makes of its settings; of cards that are cut nothing else is read."""
+    if image.problem:
+        error = DecodeError(
+            "spec.userData", "settings that Bottlerocket takes", f"<{image.problem}>", place=plugin.name
+        )
+        return PluginConfig("", fault=Unreadable(Quoted(str(error))))
+    strategy = plugin.settings.mig_strategy
+    if not image.strategy or image.cuts:
+        return PluginConfig("", mig_strategy=strategy)
+    replicas = {NVIDIA_GPU: image.replicas}
+    found = PluginConfig("", image.strategy, replicas, image.renames, image.fails_above_one, strategy)
+    return found.run_by(None)
 
 
 def _joined(configs: Iterable[PluginConfig]) -> ConfigSet:

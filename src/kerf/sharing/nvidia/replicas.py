@@ -131,6 +131,10 @@ class Replicated(Partitioned):
         every replica counts as a card of its own.
         """
         config = self._config(node.labels) or self._seen(node)
+        settings = self.plugin.settings(node.labels)
+        if settings is not None and settings.image is not None and config.shown_as(NVIDIA_GPU) not in node.allocatable:
+            # It was launched before its NodeClass was changed, and keeps the settings that it began with.
+            config = self._seen(node)
         resource = config.shown_as(NVIDIA_GPU)
         total = node.allocatable.get(resource, 0)
         if total <= 0:

@@ -12,7 +12,7 @@ from kerf.model.gpu import DeviceState
 from kerf.model.instancetypes import InstanceType
 from kerf.model.nodes import Node
 from kerf.model.pods import Pod, PodDemand
-from kerf.model.snapshot import ConfigMap, DaemonSet
+from kerf.model.snapshot import ConfigMap, DaemonSet, NodeClass
 from kerf.sharing.family import Family, Occupant
 from kerf.sharing.gathering import Gathered, Witness
 from kerf.sharing.registry import FAMILIES, judged, of_plugins, owner_of
@@ -47,12 +47,12 @@ class Books:
 
     def note(self, type_: str, obj: Json) -> Pod | Node | None:
         """Take note of one API event; gives the pod or node it is about, else None."""
-        if obj["kind"] not in ("Pod", "Node", "ConfigMap", "DaemonSet", "ClusterPolicy"):
+        if obj["kind"] not in ("Pod", "Node", "ConfigMap", "DaemonSet", "ClusterPolicy", "EC2NodeClass"):
             return None
         value = decoded(obj)
         if isinstance(value, ConfigMap):
             self._note_config(type_, value)
-        elif isinstance(value, DaemonSet | ClusterPolicy):
+        elif isinstance(value, DaemonSet | ClusterPolicy | NodeClass):
             is_gone = type_ == DELETED
             self._gather(value if is_gone else None, None if is_gone else value)
         elif isinstance(value, Node):

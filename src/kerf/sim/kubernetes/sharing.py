@@ -22,6 +22,7 @@ def families_in(api: InMemoryApi, asking: Iterable[Pod] = ()) -> tuple[Family, .
     held, gathered = readable_maps(api), Gathered()
     _note(gathered, api.list("DaemonSet"))
     _note(gathered, api.list("ClusterPolicy"))
+    _note(gathered, api.list("EC2NodeClass"))
     families, _ = judged(held, gathered)
     if not _is_open(families):
         return families
@@ -61,6 +62,7 @@ def installed_in(api: InMemoryApi) -> PluginEvidence:
     gathered = Gathered()
     _note(gathered, api.list("DaemonSet"))
     _note(gathered, api.list("ClusterPolicy"))
+    _note(gathered, api.list("EC2NodeClass"))
     return gathered.evidence(())
 
 
