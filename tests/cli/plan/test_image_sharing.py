@@ -44,7 +44,7 @@ def bottlerocket(user_data: str, name: str = "default") -> Json:
 )
 def test_new_nodes_show_gpus_as_user_data_says(user_data: str, asked: str, bought: int) -> None:
     """Five pods of one GPU each, on nodes with one card that is shown four times, by its own name or another."""
-    assert bought == nodes(plan(pool(), bottlerocket(user_data), *pods(5, **{asked: 1})))
+    assert bought == nodes(plan(pool(), bottlerocket(user_data), *pods(5, "", **{asked: 1})))
 
 
 def test_one_class_says_nothing_of_another() -> None:
@@ -58,8 +58,8 @@ def test_a_container_gets_one_replica_unless_user_data_says_otherwise() -> None:
     """Bottlerocket has the plugin fail others by default."""
     open_ = f"{RENAMED}fail-requests-greater-than-one = false\n"
 
-    assert 0 == nodes(plan(pool(), bottlerocket(RENAMED), *pods(1, **{"gpu.shared": 2})))
-    assert 1 == nodes(plan(pool(), bottlerocket(open_), *pods(1, **{"gpu.shared": 2})))
+    assert 0 == nodes(plan(pool(), bottlerocket(RENAMED), *pods(1, "", **{"gpu.shared": 2})))
+    assert 1 == nodes(plan(pool(), bottlerocket(open_), *pods(1, "", **{"gpu.shared": 2})))
 
 
 def node(shown: dict[str, str], name: str = "n1") -> Json:
@@ -73,7 +73,7 @@ def node(shown: dict[str, str], name: str = "n1") -> Json:
 def test_a_node_that_is_up_takes_as_many_pods_as_it_shows() -> None:
     """Also one that was launched before its class was changed."""
     for shown, asked in (("nvidia.com/gpu.shared", "gpu.shared"), ("nvidia.com/gpu", "gpu")):
-        done = plan(pool(), bottlerocket(RENAMED), node({shown: "4"}), *pods(5, **{asked: 1}))
+        done = plan(pool(), bottlerocket(RENAMED), node({shown: "4"}), *pods(5, "", **{asked: 1}))
         assert 4 == done.stdout.count("go to n1") * 4
         assert (1 if asked == "gpu.shared" else 0) == nodes(done)
 
@@ -101,7 +101,7 @@ def test_settings_that_bottlerocket_refuses_are_the_reason() -> None:
 def test_a_dump_is_planned_like_the_cluster_and_holds_no_secret() -> None:
     """The settings that are read, and nothing else of user data."""
     secret = bottlerocket(f'[settings.host-containers.admin]\nuser-data = "t0ken"\n{RENAMED}')
-    objects = [pool(), secret, *pods(5, **{"gpu.shared": 1})]
+    objects = [pool(), secret, *pods(5, "", **{"gpu.shared": 1})]
     dump = kerf("snapshot", "-f", "-", stdin="\n".join(f"---\n{json.dumps(each)}" for each in objects)).stdout
 
     assert "t0ken" not in dump
@@ -110,7 +110,7 @@ def test_a_dump_is_planned_like_the_cluster_and_holds_no_secret() -> None:
 
 def test_simulated_nodes_show_what_user_data_says(tmp_path: Path) -> None:
     """They register four replicas, so five pods run on two nodes, and none is taken for broken."""
-    objects = [pool(), bottlerocket(RENAMED), *pods(5, **{"gpu.shared": 1})]
+    objects = [pool(), bottlerocket(RENAMED), *pods(5, "", **{"gpu.shared": 1})]
     expect = [
         {"at": "20m", "pods": {"pending": 0, "running": 5}},
         {"at": "20m", "nodes": {"nodePool": "gpu", "count": 2, "most": 2}},
