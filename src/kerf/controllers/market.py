@@ -5,21 +5,23 @@ again. What must survive a restart, the memory that cards really registered, is 
 clock is set, what is remembered moves with it: everything rests as long as it was to.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import TypeVar
 
 from kerf.cloudprovider import CloudProvider
 from kerf.config import Settings
 from kerf.controllers.elapsed import ClockSet
 from kerf.controllers.moves import Moves
+from kerf.controllers.pricechanges import PriceChanges
 from kerf.engine.supply.caps import excess
+from kerf.engine.supply.pricing import present_price
 from kerf.engine.world import World
 from kerf.model.causes import Quoted
 from kerf.model.instancetypes import InstanceType, OfferingKey
-from kerf.model.market import BackOff, Market, MovePause, SoldOut, Withheld
+from kerf.model.market import REMEMBERED_S, BackOff, Market, MovePause, SoldOut, Withheld
 from kerf.model.nodeclaim import NodeClassRef
-from kerf.model.promises import planned_type
+from kerf.model.promises import offering_of, planned_price_micro, planned_type
 from kerf.model.rejections import Workload
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.ports import Clock
@@ -52,6 +54,7 @@ class MarketBook:
     _back_offs: dict[tuple[str, str], _Refusal] = field(default_factory=dict)
     _crossings: dict[tuple[str, str], _Refusal] = field(default_factory=dict)
     moves: Moves = field(default_factory=Moves)
+    _price_changes: PriceChanges = field(default_factory=PriceChanges)
     _displaced: dict[Workload, _Refusal] = field(default_factory=dict)
     _over_cap: frozenset[tuple[str, str]] = frozenset()
     _last: Market | None = None
@@ -70,6 +73,7 @@ class MarketBook:
             kept = self._sold_out, self._back_offs, self._crossings, self._displaced
             for held in (each for refusals in kept for each in refusals.values()):
                 held.until_s, held.at_s = held.until_s + by_s, held.at_s + by_s
+            self._price_changes.shift(by_s)
         return self.clock.now_s()
 
     def mark_sold_out(self, reasons: Mapping[OfferingKey, str]) -> None:
@@ -120,7 +124,8 @@ class MarketBook:
             (*_active(self._back_offs, now_s), *tried), key=lambda each: (each.node_pool, each.instance_type)
         )
         stays = (MovePause(key, r.until_s) for key, r in sorted(self._displaced.items()) if r.until_s > now_s)
-        return Withheld(tuple(sold_out), tuple(back_offs), probed, self.pauses(), tuple(stays))
+        histories = self._price_changes.histories(now_s)
+        return Withheld(tuple(sold_out), tuple(back_offs), probed, self.pauses(), tuple(stays), histories)
 
     def _on_trial(self, snapshot: ClusterSnapshot) -> tuple[frozenset[tuple[str, str]], tuple[BackOff, ...]]:
         """Types that may be launched one at a time, and those of which that one is on its way, so no other may."""
@@ -175,11 +180,11 @@ class MarketBook:
     async def market(self, snapshot: ClusterSnapshot) -> Market:
         """What can be bought now, for all pools. Raises CloudError."""
         probed, tried = self._on_trial(snapshot)
-        withheld = self._withheld(self._now_s(), tried, probed)
         offers: dict[NodeClassRef, Sequence[InstanceType]] = {}
         for pool in snapshot.node_pools:
             offers.setdefault(pool.node_class, await self.cloud.instance_types(pool))
         self._take(offers)
+        withheld = self._withheld(self._now_s(), tried, probed)
         market = Market(
             types=self._types,
             currency=self.cloud.currency,
@@ -189,9 +194,13 @@ class MarketBook:
             probed=withheld.probed,
             price_pauses=withheld.price_pauses,
             move_pauses=withheld.move_pauses,
+            price_histories=withheld.price_histories,
             observed_memory_mib=observed_memory(snapshot.node_pools, snapshot.nodes),
             types_by_node_class=self._own_types,
         )
+        if self._last is None:
+            self._price_changes.bought(_purchases(World(snapshot, market)))
+            market = replace(market, price_histories=self._price_changes.histories(self._now_s()))
         market = self._same(market)
         if any(pool.bounds.has_cap for pool in snapshot.node_pools):
             self._note_prices(World(snapshot, market))
@@ -212,14 +221,32 @@ class MarketBook:
         # The first to sell a type gives it its place in the whole.
         types = {kind.name: kind for offer in reversed(list(offers.values())) for kind in offer}
         self._types = tuple(types[name] for name in sorted(types))
+        self._price_changes.note(self._types, self._now_s())
         is_one_offer = len({id(offer) for offer in offers.values()}) <= 1
         self._own_types = {} if is_one_offer else {key: tuple(offer) for key, offer in offers.items()}
 
 
+def _purchases(world: World) -> Iterator[tuple[float, OfferingKey, int]]:
+    """When, as what and for how much nodes were bought within a day, where NodeOverlays change nothing of it now."""
+    for node in world.snapshot.nodes:
+        claim = node.claim
+        if claim is None or world.snapshot.taken_at_s - claim.created_s >= REMEMBERED_S:
+            continue
+        offering, price_micro = offering_of(claim.annotations), planned_price_micro(claim)
+        kind = world.market.find(offering.instance_type, claim.node_class) if offering is not None else None
+        if offering is None or kind is None or price_micro is None:
+            continue
+        sold = next((each.price_micro for each in kind.offerings if each.key_of(kind.name) == offering), None)
+        if sold == present_price(node, world.supply):
+            yield claim.created_s, offering, price_micro
+
+
+_REMEMBERED = tuple(each.name for each in fields(Withheld))
+
+
 def _is_same(market: Market, last: Market) -> bool:
     known, before = (
-        (each.sold_out, each.back_offs, each.probed, each.price_pauses, each.move_pauses, each.observed_memory_mib)
-        for each in (market, last)
+        (*(getattr(each, name) for name in _REMEMBERED), each.observed_memory_mib) for each in (market, last)
     )
     is_sold_alike = market.types is last.types and market.types_by_node_class is last.types_by_node_class
     return is_sold_alike and known == before

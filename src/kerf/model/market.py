@@ -11,6 +11,8 @@ from kerf.model.nodeclaim import NodeClassRef
 from kerf.model.rejections import Workload
 
 NOTHING_SAID = Quoted("")
+REMEMBERED_S = 86_400.0
+"""So long a change of a price is remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +48,30 @@ class MovePause:
 
 
 @dataclass(frozen=True, slots=True)
+class PriceHistory:
+    """An offering whose price has changed within a day: so many `changes`, the last at `changed_s`, from `before_micro`
+    to `price_micro` an hour. Until then it cost `mean_micro` on average, over `for_s` seconds, a day at the most."""
+
+    offering: OfferingKey
+    price_micro: int
+    before_micro: int
+    mean_micro: int
+    for_s: int
+    changes: int
+    changed_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Withheld:
-    """What the controllers leave alone for a while; each as the field of that name of a Market."""
+    """What the controllers leave alone for a while, and prices that changed; each as the field of that name of a
+    Market."""
 
     sold_out: tuple[SoldOut, ...] = ()
     back_offs: tuple[BackOff, ...] = ()
     probed: frozenset[tuple[str, str]] = frozenset()
     price_pauses: tuple[BackOff, ...] = ()
     move_pauses: tuple[MovePause, ...] = ()
+    price_histories: tuple[PriceHistory, ...] = ()
 
     def at(self, now_s: float) -> "Withheld":
         """The same less what is over by then."""
@@ -62,7 +80,8 @@ class Withheld:
             tuple(each for each in held if each.until_s > now_s) for held in (self.back_offs, self.price_pauses)
         )
         move_pauses = tuple(each for each in self.move_pauses if each.until_s > now_s)
-        return Withheld(sold_out, back_offs, self.probed, price_pauses, move_pauses)
+        histories = tuple(each for each in self.price_histories if now_s < each.changed_s + REMEMBERED_S)
+        return Withheld(sold_out, back_offs, self.probed, price_pauses, move_pauses, histories)
 
 
 NOTHING_WITHHELD = Withheld()
@@ -86,7 +105,7 @@ class Market(Large):
     NodeClass sells it. `not_sold` has instance types that are known and cannot be bought here, with why. Of each
     (pool, type) in `probed` one node is launched at a time, since the last one failed. `price_pauses` say until when no
     node of a type is replaced for its price, which goes to and fro; `move_pauses` until when pods of a workload make
-    way for no cheaper nodes.
+    way for no cheaper nodes. `price_histories` are of the offerings whose prices changed within a day, by offering.
     """
 
     types: tuple[InstanceType, ...]
@@ -98,6 +117,7 @@ class Market(Large):
     probed: frozenset[tuple[str, str]] = frozenset()
     price_pauses: tuple[BackOff, ...] = ()
     move_pauses: tuple[MovePause, ...] = ()
+    price_histories: tuple[PriceHistory, ...] = ()
     observed_memory_mib: Mapping[tuple[str, str], int] = field(default_factory=dict, hash=False)
     not_sold: Mapping[str, str] = field(default_factory=dict, hash=False)
     types_by_node_class: Mapping[NodeClassRef, tuple[InstanceType, ...]] = field(default_factory=dict, hash=False)
@@ -116,6 +136,11 @@ class Market(Large):
     def staying_workloads(self) -> frozenset[Workload]:
         """Those of the pauses: every pod that could move is compared with them."""
         return frozenset(each.workload for each in self.move_pauses)
+
+    @cached_property
+    def price_history_of(self) -> Mapping[OfferingKey, PriceHistory]:
+        """The price histories by offering."""
+        return {each.offering: each for each in self.price_histories}
 
     @cached_property
     def supplies(self) -> dict[Hashable, object]:

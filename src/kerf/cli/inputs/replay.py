@@ -91,6 +91,7 @@ def replayed_market(
         probed=held.probed,
         price_pauses=held.price_pauses,
         move_pauses=held.move_pauses,
+        price_histories=held.price_histories,
     )
 
 

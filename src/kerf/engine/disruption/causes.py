@@ -382,6 +382,7 @@ class Lacks(StrEnum):
     WORTH = "worth"
     BALANCE = "balance"
     MARGIN = "margin"
+    PRICE = "price"
     ROOM = "room"
     NOTHING = "nothing"
 

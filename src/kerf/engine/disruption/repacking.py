@@ -17,9 +17,10 @@ from kerf.engine.disruption.candidates import Candidate, candidates, may_save, m
 from kerf.engine.disruption.causes import Alternative, FloorCostsLess, Lacks, NoAlternative, Repacked, RepackedInTurn
 from kerf.engine.disruption.command import Command, replacing
 from kerf.engine.disruption.disturbance import MILLION, Restarts, life_s, of_node
+from kerf.engine.disruption.lasting import launch_price, node_price
 from kerf.engine.disruption.parts import part_of
 from kerf.engine.disruption.substitution import Substitutes, Substitution, real
-from kerf.engine.disruption.unfilled import LATELY_S, came_lately, unfilled_share
+from kerf.engine.disruption.unfilled import came_lately, unfilled_share
 from kerf.engine.disruption.worths import Worths
 from kerf.engine.leaving import is_planned
 from kerf.engine.supply.pricing import present_price
@@ -30,7 +31,6 @@ from kerf.model.groups import group_of
 from kerf.model.lowerbound import NANO
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED
 from kerf.model.plan import Launch
-from kerf.model.promises import planned_price_micro
 from kerf.model.rejections import workload_of
 
 _WASTED = 50
@@ -40,8 +40,6 @@ _MOST_ALONE = 10
 """Nodes that are tried one by one where no more of them save anything together."""
 SETTLES_S = 1_200.0
 """So long a node that was bought in the place of others is left alone: schedulers fill it as they do."""
-_STEADY_S = LATELY_S
-"""So long it counts as no more expensive than when it was bought: a price that has risen since may fall again."""
 _MOST_WORK, _FEWEST_TRIES = 20_000, 3
 """Nodes and pods looked at in one pass, over all tries; and so many tries on any fleet."""
 _MOST_WINDOWS = 8
@@ -134,7 +132,7 @@ class _Judged:
     def __init__(self, world: World, candidate: Candidate, worths: Worths, restarts: Restarts) -> None:
         now_s, pods = world.snapshot.taken_at_s, candidate.pods
         self.candidate = candidate
-        self.price_micro = _steady_price(candidate, world)
+        self.price_micro = node_price(candidate.cluster_node, world)
         self.has_risen = self.price_micro < present_price(candidate.cluster_node, world.supply)
         self.worth_micro = worths.micro(pods)
         self.waste_micro = self.price_micro - self.worth_micro
@@ -158,15 +156,6 @@ class _Judged:
     def by_share(self) -> tuple[float, str]:
         """Sort key: the largest share of the price wasted first."""
         return (-self.waste_micro / self.price_micro, self.candidate.node.name)
-
-
-def _steady_price(candidate: Candidate, world: World) -> int:
-    """What an hour of the node costs; where it came in the place of others not long ago, no more than it cost then."""
-    claim, price = candidate.claim, present_price(candidate.cluster_node, world.supply)
-    if not claim.replaces or world.snapshot.taken_at_s - claim.created_s >= _STEADY_S:
-        return price
-    bought = planned_price_micro(claim)
-    return 0 if bought is None else min(price, bought)
 
 
 class _Fleet:
@@ -234,7 +223,8 @@ class _Tries:
     """
 
     def __init__(self, world: World, unfilled: float) -> None:
-        self._substitutes, self._balance, self._unfilled = Substitutes(world), Balance(world), unfilled
+        self._world, self._unfilled = world, unfilled
+        self._substitutes, self._balance = Substitutes(world), Balance(world)
         self._nodes, self._spent = len(world.snapshot.nodes), 0
         self._made = dict[frozenset[str], Substitution | None]()
 
@@ -305,8 +295,9 @@ class _Tries:
             return 0.0, None
         going = {each.node.name for each in found.victims}
         moved = [each for each in wasted if each.candidate.node.name in going]
-        gain = _gain(moved, found, substitutes.start_s, self._unfilled)
-        return (0.0, None) if gain <= 0 or _is_noise(found, self._unfilled) else (gain, found)
+        saved_micro = _saved_micro(found, self._world, self._unfilled)
+        gain = _gain(moved, found, substitutes.start_s, saved_micro)
+        return (0.0, None) if gain <= 0 or _is_noise(found, saved_micro) else (gain, found)
 
 
 _Within = Callable[[Sequence[_Judged]], list[_Judged]]
@@ -353,8 +344,10 @@ def _lacks(world: World, substitutes: Substitutes, candidate: Candidate, found: 
         return Lacks.GROUP
     if _was_displaced(candidate, world):
         return Lacks.DISPLACED
-    if not _is_settled(candidate, world) or _steady_price(candidate, world) <= found.after_micro:
+    if not _is_settled(candidate, world):
         return Lacks.REST
+    if _lasting_saved_micro(found, world) <= 0:
+        return Lacks.PRICE
     if not all(map(is_planned, candidate.pods)):
         return Lacks.PLAN
     saving = substitutes.of([candidate], must_save=True)
@@ -362,12 +355,13 @@ def _lacks(world: World, substitutes: Substitutes, candidate: Candidate, found: 
         return Lacks.SPOT
     if _needs_turns(saving):
         return Lacks.TURNS
-    if _is_noise(saving, unfilled):
+    saved_micro = _saved_micro(saving, world, unfilled)
+    if _is_noise(saving, saved_micro):
         return Lacks.MARGIN
     if not Balance(world).allows([candidate], saving.saved_micro):
         return Lacks.BALANCE
     judged = _Fleet(world, [candidate]).judged
-    return Lacks.NOTHING if judged and _gain(judged, saving, substitutes.start_s, unfilled) > 0 else Lacks.WORTH
+    return Lacks.NOTHING if judged and _gain(judged, saving, substitutes.start_s, saved_micro) > 0 else Lacks.WORTH
 
 
 def unfilled_of(world: World) -> float:
@@ -380,17 +374,23 @@ def _within(world: World, wasted: Sequence[_Judged]) -> list[_Judged]:
     return [each for each in wasted if allowance.take(each.candidate.pool.name)]
 
 
-def _gain(moved: Sequence[_Judged], found: Substitution, start_s: float, unfilled: float) -> float:
+def _gain(moved: Sequence[_Judged], found: Substitution, start_s: float, saved_micro: float) -> float:
     """What is saved while the pods may be expected to run, less what they lose and what the new nodes cost until they
     are up, in micro-units."""
     life = sum(each.life_s for each in moved) / max(1, len(moved))
     twice_micro = found.after_micro * start_s
-    return (_saved_micro(found, unfilled) * life - twice_micro) / _HOUR_S - sum(each.lost_micro for each in moved)
+    return (saved_micro * life - twice_micro) / _HOUR_S - sum(each.lost_micro for each in moved)
 
 
-def _saved_micro(found: Substitution, unfilled: float) -> float:
-    """What is saved an hour where such a share of the new nodes stays unfilled: other nodes are needed beside them."""
-    return found.saved_micro - found.after_micro * unfilled
+def _saved_micro(found: Substitution, world: World, unfilled: float) -> float:
+    """What is saved an hour by prices that last, where such a share of the new nodes stays unfilled: other nodes are
+    needed beside them."""
+    return _lasting_saved_micro(found, world) - found.after_micro * unfilled
+
+
+def _lasting_saved_micro(found: Substitution, world: World) -> int:
+    before_micro = sum(node_price(each.cluster_node, world) for each in found.victims)
+    return before_micro - sum(launch_price(launch, world) for launch in found.launches)
 
 
 def _needs_turns(found: Substitution) -> bool:
@@ -401,8 +401,8 @@ def _needs_turns(found: Substitution) -> bool:
     return any(placed.turn for launch in found.launches for placed in launch.pods)
 
 
-def _is_noise(found: Substitution, unfilled: float) -> bool:
-    return _saved_micro(found, unfilled) * _WASTED <= found.before_micro
+def _is_noise(found: Substitution, saved_micro: float) -> bool:
+    return saved_micro * _WASTED <= found.before_micro
 
 
 def _without_mirrored(wasted: Sequence[_Judged], found: Substitution) -> list[_Judged]:

@@ -282,6 +282,7 @@ _LACKS = {
     Lacks.REST: "it came in place of others and is left alone for a while",
     Lacks.WORTH: "the move would throw away more work than it saves while the pods may be expected to run",
     Lacks.BALANCE: "by consolidationPolicy Balanced the move disturbs more than it saves",
+    Lacks.PRICE: "prices changed within a day, and by what they are over time nothing is saved",
     Lacks.MARGIN: "what it saves is too little to act on",
     Lacks.ROOM: "pods that wait come first there, or a preference of its pods does not hold there",
     Lacks.NOTHING: "the next look at the whole fleet may take it",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kerf.engine.supply.offered import Supply
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, ZONE
 from kerf.model.gpu import DeviceState, Slice
-from kerf.model.instancetypes import ON_DEMAND, SPOT, InstanceType, Offering
+from kerf.model.instancetypes import ON_DEMAND, SPOT, InstanceType, Offering, OfferingKey
 from kerf.model.market import Market
 from kerf.model.nodeclaim import NodeClassRef
 from kerf.model.plan import Launch, NodePlacement
@@ -47,6 +47,12 @@ def is_priced(node: ClusterNode, supply: Supply) -> bool:
     """Whether anything says what the node costs; some cost nothing."""
     bought = _bought(node)
     return present_price(node, supply) > 0 or _offering_of(bought, _present_type(bought, supply)) is not None
+
+
+def bought_as(node: ClusterNode) -> OfferingKey:
+    """The offering that the node was bought as, as far as labels and claim say it."""
+    bought = _bought(node)
+    return OfferingKey(bought.type_name, bought.zone, bought.capacity_type, bought.reservation)
 
 
 def capacity_type_of(node: ClusterNode) -> str:

@@ -34,7 +34,7 @@ from kerf.model.dump import (
     ClusterDump,
 )
 from kerf.model.instancetypes import OfferingKey
-from kerf.model.market import BackOff, MovePause, SoldOut, Withheld
+from kerf.model.market import BackOff, MovePause, PriceHistory, SoldOut, Withheld
 from kerf.model.pluginnamespaces import PLUGIN_NAMESPACES
 
 Object = dict[str, Any]
@@ -53,6 +53,15 @@ _BACK_OFF = Record(
 _MOVE_PAUSE = Record(
     {**dict.fromkeys(("namespace", "kind", "name"), FILLED), "until": INSTANT}, ("namespace", "kind", "name", "until")
 )
+_PRICE_HISTORY = Record(
+    {
+        **dict.fromkeys(("instanceType", "capacityType"), FILLED),
+        **dict.fromkeys(("zone", "reservation", "placementGroup"), TEXT),
+        **dict.fromkeys(("priceMicro", "beforeMicro", "meanMicro", "forSeconds", "changes"), COUNT),
+        "changed": INSTANT,
+    },
+    ("instanceType", "capacityType", "priceMicro", "beforeMicro", "meanMicro", "forSeconds", "changes", "changed"),
+)
 _PROBED = Record({"nodePool": FILLED, "instanceType": FILLED}, ("nodePool", "instanceType"))
 MARKET = Record(
     {
@@ -61,6 +70,7 @@ MARKET = Record(
         "oneAtATime": ListOf(_PROBED),
         "pricePauses": ListOf(_BACK_OFF),
         "movePauses": ListOf(_MOVE_PAUSE),
+        "priceHistories": ListOf(_PRICE_HISTORY),
     }
 )
 _SHORT = Scalar(
@@ -137,17 +147,7 @@ def cluster_dump_of(raw: Object) -> ClusterDump:
 def withheld_of(raw: Object) -> Withheld:
     """What the leader leaves alone, of a checked `MARKET`."""
     sold_out = (
-        SoldOut(
-            OfferingKey(
-                each["instanceType"],
-                each.get("zone") or "",
-                each["capacityType"],
-                each.get("reservation") or "",
-                each.get("placementGroup") or "",
-            ),
-            instant(each["until"]) or 0,
-            each.get("reason") or "",
-        )
+        SoldOut(_offering(each), instant(each["until"]) or 0, each.get("reason") or "")
         for each in raw.get("soldOut") or ()
     )
     probed = ((each["nodePool"], each["instanceType"]) for each in raw.get("oneAtATime") or ())
@@ -156,7 +156,29 @@ def withheld_of(raw: Object) -> Withheld:
         MovePause((each["namespace"], each["kind"], each["name"]), instant(each["until"]) or 0)
         for each in raw.get("movePauses") or ()
     )
-    return Withheld(tuple(sold_out), back_offs, frozenset(probed), price_pauses, move_pauses)
+    histories = (
+        PriceHistory(
+            _offering(each),
+            each["priceMicro"],
+            each["beforeMicro"],
+            each["meanMicro"],
+            each["forSeconds"],
+            each["changes"],
+            instant(each["changed"]) or 0,
+        )
+        for each in raw.get("priceHistories") or ()
+    )
+    return Withheld(tuple(sold_out), back_offs, frozenset(probed), price_pauses, move_pauses, tuple(histories))
+
+
+def _offering(each: Object) -> OfferingKey:
+    return OfferingKey(
+        each["instanceType"],
+        each.get("zone") or "",
+        each["capacityType"],
+        each.get("reservation") or "",
+        each.get("placementGroup") or "",
+    )
 
 
 def _back_off(each: Object) -> BackOff:
@@ -201,11 +223,7 @@ def market_object(withheld: Withheld) -> Object:
     return {
         "soldOut": [
             {
-                "instanceType": each.offering.instance_type,
-                "zone": each.offering.zone,
-                "capacityType": each.offering.capacity_type,
-                **({"reservation": each.offering.reservation} if each.offering.reservation else {}),
-                **({"placementGroup": each.offering.placement_group} if each.offering.placement_group else {}),
+                **_offering_object(each.offering),
                 "until": exact_text(each.until_s),
                 "reason": each.reason,
             }
@@ -219,6 +237,28 @@ def market_object(withheld: Withheld) -> Object:
             for each in withheld.move_pauses
             for namespace, kind, name in (each.workload,)
         ],
+        "priceHistories": [
+            {
+                **_offering_object(each.offering),
+                "priceMicro": each.price_micro,
+                "beforeMicro": each.before_micro,
+                "meanMicro": each.mean_micro,
+                "forSeconds": each.for_s,
+                "changes": each.changes,
+                "changed": exact_text(each.changed_s),
+            }
+            for each in withheld.price_histories
+        ],
+    }
+
+
+def _offering_object(offering: OfferingKey) -> Object:
+    return {
+        "instanceType": offering.instance_type,
+        "zone": offering.zone,
+        "capacityType": offering.capacity_type,
+        **({"reservation": offering.reservation} if offering.reservation else {}),
+        **({"placementGroup": offering.placement_group} if offering.placement_group else {}),
     }
 
 
