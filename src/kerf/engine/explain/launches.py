@@ -25,9 +25,8 @@ _MOST_NAMED = 3
 def asked(shape: Shape, family: Family) -> str:
     """What one pod of the shape asks for, in words; GPUs if it asks for any, else its other resources."""
     demand = demand_of(shape, family)
-    requests = [c.request for c in demand.containers if c.request] if isinstance(demand, PodDemand) else []
-    if requests:
-        return " and ".join(dict.fromkeys(_slice_text(request) for request in requests))
+    if isinstance(demand, PodDemand) and not demand.is_empty:
+        return _slices_text(demand)
     parts = [
         f"{quantity_text(name, amount)} {name}"
         for name, amount in sorted(shape.requests.items())
@@ -40,6 +39,18 @@ def _asks_gpu(shape: Shape, family: Family) -> bool:
     demand = demand_of(shape, family)
     asks_slices = isinstance(demand, PodDemand) and not demand.is_empty
     return asks_slices or any(amount and name.startswith("nvidia.com/") for name, amount in shape.requests.items())
+
+
+def _slices_text(demand: PodDemand) -> str:
+    """What the containers ask for, equal ones together; those that end before the others start count no more."""
+    alike: dict[str, int] = {}
+    for container in demand.containers:
+        if container.request is not None:
+            stays = not container.is_init or container.is_sidecar
+            text = _slice_text(container.request)
+            alike[text] = alike.get(text, 0) + stays
+    each = (f"{text} for each of {number} containers" if number > 1 else text for text, number in alike.items())
+    return " and ".join(each)
 
 
 def _slice_text(request: SliceRequest) -> str:

@@ -67,6 +67,7 @@ from kerf.sharing.unheeded import (
     RenameUnheeded,
 )
 from kerf.sharing.unsupported import UnsupportedSharing
+from kerf.sharing.vendors import title_of
 from kerf.sharing.wiring import (
     ConfigMapAbsent,
     DefaultAbsent,
@@ -109,6 +110,10 @@ def hint(cause: Cause) -> str:
     """What the pod should ask instead, where the family knows; else empty."""
     del cause
     return ""
+
+
+PLANNED_FOR = "ask for whole GPUs (nvidia.com/gpu), or for shares of them by HAMi, MIG, MPS or time-slicing"
+"""What to do where a way of sharing is none that Kerf plans for."""
 
 
 def missing_text(lacks: Iterable[Lack]) -> str:
@@ -277,7 +282,9 @@ def _is_default(scheduler: Name) -> bool:
 @reason.register
 def _(cause: UnsupportedSharing) -> str:
     if not cause.title:
-        what = f"asks for {cause.asked}, by its name a share of a card that Kerf does not know"
+        whose = title_of(cause.asked)
+        card = f"one of {whose} that Kerf does not plan for" if whose else "a card that Kerf does not know"
+        what = f"asks for {cause.asked}, by its name a share of {card}"
         return f"{what}; Kerf buys nothing for it"
     whose = f"asks for GPUs by {cause.asked}, which {cause.title} gives out"
     return f"{whose}; Kerf does not plan for {cause.title} and buys nothing"
@@ -308,6 +315,12 @@ def _(cause: TooFewParts) -> str:
     if cause.there:
         return f"needs {cause.wanted} {cause.resource}; {cause.free} of {cause.there} are free"
     return f"needs {cause.wanted} {cause.resource}; these GPUs are shown as {', '.join(cause.shown) or 'nothing'}"
+
+
+@hint.register
+def _(cause: UnsupportedSharing) -> str:
+    nodes = f"nodes for {cause.title}" if cause.title else "nodes that show it"
+    return f"{PLANNED_FOR}; or add {nodes} yourself, and its pods run there without Kerf"
 
 
 @hint.register

@@ -54,6 +54,9 @@ def hint_of(refusal: Refusal) -> Advice | None:
             return Advice(problem.hint)
         case causes.AsksTooMuch():
             return Advice("say it in fewer terms: one with several values says as much as several with one")
+        case causes.NotPlannedFor():
+            # Claims, and resources that become claims: what a driver of dynamic resource allocation gives out.
+            return Advice(f"{words.PLANNED_FOR}, in place of claims; or add nodes for it yourself")
         case causes.Gated(by_kueue=True):
             return Advice("it comes when its queue has quota for it: kubectl get workloads")
         case causes.Gated():

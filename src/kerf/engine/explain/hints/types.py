@@ -21,9 +21,11 @@ from kerf.model.plan import Misfit, Patch
 from kerf.sharing.hami.shortage import CoresShort, MemoryShort, ProfilesTooSmall, TooFewCards
 from kerf.sharing.nvidia.partitions import TooFewParts
 from kerf.sharing.nvidia.whole import TooFewGpus
+from kerf.sharing.vendors import title_of
 
 _OF_SIZE = (CoresShort, MemoryShort, ProfilesTooSmall, TooFewCards, TooFewGpus, TooFewParts)
 """What keeps a pod from cards that are there because it asks for more than they have."""
+_OF_NVIDIA, _NONE_SOLD = "nvidia.com/", "no instance type that is sold here"
 ANY_TAINT = (Toleration("", "Exists"),)
 """Tolerations of a pod that no taint keeps off."""
 
@@ -41,8 +43,10 @@ def allow_larger_type(pool: NodePool, misfit: Misfit, shape: Shape, situation: S
     known = architectures(pool, situation)
     large = [c for c in takers(shape, opened, situation) if c.kind.requirements[ARCH].values & known]
     if not large:
+        if isinstance(misfit.cause, Insufficient) and not _is_anywhere(misfit.cause.worst.resource, situation):
+            return Advice(_sold_nowhere(_NONE_SOLD, misfit.cause.worst.resource))
         less = "; ask for less" if isinstance(misfit.cause, (Insufficient, *_OF_SIZE)) else ""
-        return Advice(f"no instance type that is sold here takes the pod{less}")
+        return Advice(f"{_NONE_SOLD} takes the pod{less}")
     return allowing(pool, min(large, key=lambda c: c.order), situation)
 
 
@@ -58,15 +62,31 @@ def _without(pool: NodePool, misfit: Misfit, situation: Situation) -> str:
             if most >= worst.needed > 0:
                 return f"{allows} has room for all that the pod asks; ask for less or allow others"
             if not most:
-                elsewhere = (each.shown for offered in situation.supply.by_pool.values() for each in offered)
-                capacities = (kind.capacity for kind in situation.market.types)
-                sold = any(each.get(worst.resource, 0) for each in chain(elsewhere, capacities))
-                return f"{allows} has {worst.resource}" + ("; allow one that has" if sold else ", and none is sold")
+                if _is_anywhere(worst.resource, situation):
+                    return f"{allows} has {worst.resource}; allow one that has"
+                return _sold_nowhere(allows, worst.resource)
         case TooFewParts(there=0):
             return ""
         case _ if not isinstance(cause, _OF_SIZE):
             return ""
     return f"{allows} is large enough; ask for less or allow others"
+
+
+def _is_anywhere(resource: str, situation: Situation) -> bool:
+    """Whether a type that is sold, or that some pool offers, has any of a resource."""
+    elsewhere = (each.shown for offered in situation.supply.by_pool.values() for each in offered)
+    capacities = (kind.capacity for kind in situation.market.types)
+    return any(each.get(resource, 0) for each in chain(elsewhere, capacities))
+
+
+def _sold_nowhere(subject: str, resource: str) -> str:
+    """That no type has a resource by the catalogue, whose it is, and how Kerf can learn of types that have it."""
+    title = title_of(resource)
+    whole = f"{resource} ({title})" if title else resource
+    text = f"{subject} has {whole}" + ("" if subject == _NONE_SOLD else ", and none is sold")
+    if "/" not in resource or resource.startswith(_OF_NVIDIA):
+        return text
+    return f"{text}, by the catalogue; where one has it, a NodeOverlay with that capacity says so"
 
 
 def allow_type_with(asked: Requirement, pool: NodePool, shape: Shape, situation: Situation) -> Advice | None:
