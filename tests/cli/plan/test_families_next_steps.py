@@ -21,8 +21,9 @@ def asking(limits: dict[str, str], annotations: dict[str, str] | None = None, **
 def unplaced(*objects: Json) -> dict[str, str]:
     """Reason and hint of the pod that gets no place."""
     stdin = "\n".join(f"---\n{json.dumps(each)}" for each in objects)
-    (found,) = kerf("plan", "-f", "-", "-o", "json", stdin=stdin).data["unplaced"]
-    return found
+    found: list[dict[str, str]] = kerf("plan", "-f", "-", "-o", "json", stdin=stdin).data["unplaced"]
+    assert 1 == len(found)
+    return found[0]
 
 
 @pytest.mark.parametrize(
