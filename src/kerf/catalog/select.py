@@ -3,7 +3,7 @@
 Prices of two currencies are never compared, so pools of two clouds in one input are refused here, before any plan.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -91,6 +91,19 @@ def known_types(provider: str) -> frozenset[str]:
     if provider == ALIBABA:
         return frozenset(spec.name for spec in alibaba.specs())
     return frozenset(kind.name for kind in kwok.generic().types) if provider == KWOK else frozenset()
+
+
+@cache
+def known_values(provider: str) -> Mapping[str, frozenset[str]]:
+    """By label the values that types of the provider's catalogue have, in any region, sold or not.
+
+    Of AWS alone: what a type is there says a packaged file whatever the region. Cost: all types, once.
+    """
+    found: dict[str, set[str]] = {}
+    for spec in aws.specs() if provider == AWS else ():
+        for key, held in aws.instance_type(spec).requirements.items():
+            found.setdefault(key, set()).update(() if held.complement else held.values)
+    return {key: frozenset(values) for key, values in found.items()}
 
 
 def why_not_sold(provider: str, region: str, name: str) -> str | None:

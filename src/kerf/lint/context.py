@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from kerf.catalog import aws
-from kerf.catalog.select import ALIBABA, AWS, PROVIDER_OF_GROUP, why_not_sold
+from kerf.catalog.select import ALIBABA, AWS, PROVIDER_OF_GROUP, known_values, why_not_sold
 from kerf.engine.supply.allowed import allowed_types
 from kerf.lint.knowledge import exporters
 from kerf.lint.subject import POOLS, Subject
 from kerf.manifests.decoded import Workload
-from kerf.model.constraints import CAPACITY_TYPE, REGION, ZONE, Requirements, untolerated
+from kerf.model.constraints import ARCH, CAPACITY_TYPE, OS, REGION, ZONE, Requirements, untolerated
 from kerf.model.evidence import PluginEvidence
 from kerf.model.gpu import DeviceState
 from kerf.model.instancetypes import InstanceType
@@ -38,6 +38,15 @@ UNPRICED = "no price of"
 """How the catalogue speaks of a type that is sold at a price it does not know."""
 _PROVIDERS = {**PROVIDER_OF_GROUP, "eks.amazonaws.com": AWS}
 _AWS_TYPE = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+", re.ASCII)
+ANY_AWS = "any.large"
+"""A name that only AWS could have for a type."""
+_AWS_DOMAIN = "karpenter.k8s.aws/"
+_ALSO: Mapping[str, frozenset[str]] = {
+    ARCH: frozenset({"amd64", "arm64"}),
+    OS: frozenset({"linux", "windows"}),
+    f"{_AWS_DOMAIN}instance-tenancy": frozenset({"dedicated", "default", "host"}),
+}
+"""Values beside those that a catalogue has: it knows machines of shared tenancy, by Linux."""
 Markets = Callable[[str], Market]
 """The market of a provider (`aws`, `alibaba`, `kwok`), an empty one for the empty name.
 
@@ -64,6 +73,7 @@ class LintContext:
     markets: Markets
     own_metrics: OwnMetrics = dict
     _markets: dict[str, Market] = field(default_factory=dict)
+    _values: dict[tuple[str, str], dict[str, frozenset[str]]] = field(default_factory=dict)
     _types: dict[tuple[str, Requirements], tuple[InstanceType, ...]] = field(default_factory=dict)
     _types_of: dict[int, tuple[InstanceType, ...]] = field(default_factory=dict)
     _agreed: dict[tuple[object, int], bool] = field(default_factory=dict)
@@ -178,6 +188,20 @@ class LintContext:
             return self.market(ALIBABA)
         return self.market(AWS if _AWS_TYPE.fullmatch(name) else "")
 
+    def values_of(self, subject: Subject, key: str) -> frozenset[str]:
+        """The values of a label among which an object chooses; none where its cloud or the label is not known."""
+        market = self.market_chosen_from(subject, key)
+        if not market.types:
+            return frozenset()
+        place = market.provider, market.region
+        if place not in self._values:
+            self._values[place] = _values(market)
+        return self._values[place].get(key, frozenset())
+
+    def market_chosen_from(self, subject: Subject, key: str) -> Market:
+        """Where an object would buy that chooses by the label: as `market_for`, else by the label's domain."""
+        return self.market_for(subject, ANY_AWS if key.startswith(_AWS_DOMAIN) else "")
+
     def types(self, pool: NodePool) -> tuple[InstanceType, ...]:
         """The types that a pool admits. Cost: all types of the market, once for equal requirements."""
         if id(pool) not in self._types_of:
@@ -264,6 +288,19 @@ def _with_unpriced(market: Market) -> Market:
         if market.find(kind.name) is None and (why_not_sold(AWS, market.region, kind.name) or "").startswith(UNPRICED)
     ]
     return replace(market, types=tuple(sorted((*market.types, *unpriced), key=lambda kind: kind.name)))
+
+
+def _values(market: Market) -> dict[str, frozenset[str]]:
+    """By label the values that types have, sold or not."""
+    found: dict[str, set[str]] = {}
+    for kind in market.types:
+        for key, held in kind.requirements.items():
+            if not held.complement:
+                found.setdefault(key, set()).update(held.values)
+    also = known_values(market.provider)
+    for key, values in found.items():
+        values.update(_ALSO.get(key, also.get(key, frozenset())))
+    return {key: frozenset(values) for key, values in found.items()}
 
 
 def _undefined(asked: Requirements, template: Requirements, kind: InstanceType) -> bool:

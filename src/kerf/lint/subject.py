@@ -26,6 +26,8 @@ WORKLOADS = tuple(_TEMPLATES)
 """Kinds that are pods or make pods."""
 POOLS = ("NodePool", "Provisioner")
 """Kinds that launch nodes, of today and retired."""
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _REQUIREMENTS: dict[str, Path] = {
     "NodePool": ("spec", "template", "spec", "requirements"),
     "Provisioner": ("spec", "requirements"),
@@ -130,6 +132,16 @@ class Subject:
         """Its requirements on nodes, each with its path."""
         path = _REQUIREMENTS.get(self.kind)
         return () if path is None else tuple(self.items(*path))
+
+    @cached_property
+    def node_affinity(self) -> tuple[tuple[Path, dict[str, Any]], ...]:
+        """The expressions of its pods' node affinity, term by term, required ones first, each with its path."""
+        if self.template is None:
+            return ()
+        affinity = (*self.pod, "affinity", "nodeAffinity")
+        required = [path for path, _ in self.items(*affinity, _REQUIRED, "nodeSelectorTerms")]
+        preferred = [(*path, "preference") for path, _ in self.items(*affinity, _PREFERRED)]
+        return tuple(each for path in (*required, *preferred) for each in self.items(*path, "matchExpressions"))
 
     def annotation(self, key: str) -> str:
         """An annotation of the object itself, else of its pod template; empty where there is none."""

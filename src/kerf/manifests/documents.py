@@ -16,6 +16,7 @@ import yaml
 
 from kerf.errors import DecodeError
 from kerf.manifests.schema import Path, path_text
+from kerf.manifests.unfilled import unrendered_hint
 from kerf.manifests.yaml_nodes import MOST_LEVELS, YamlError, compose, construct, find, levels, path_of
 from kerf.model.large import Large
 
@@ -92,7 +93,8 @@ class YamlDocument(Large):
             return {**self.inherited, **value} if self.inherited and isinstance(value, dict) else value
         except YamlError as error:
             place = f"{self.name}:{self.first_line + error.line + 1}:{error.column + 1}"
-            raise DecodeError("", "every key once and plain nesting", f"<{error.problem}>", place=place) from None
+            expected, hint = "every key once and plain nesting", unrendered_hint(self.text, error.line)
+            raise DecodeError("", expected, f"<{error.problem}>", place=place, hint=hint) from None
 
     def place(self, path: Path = (), *, at_key: bool = False) -> str:
         """See Document."""

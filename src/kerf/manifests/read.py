@@ -18,12 +18,12 @@ import yaml
 
 from kerf.errors import DecodeError, InputError
 from kerf.manifests.documents import Document, JsonDocument, JsonFile, YamlDocument
+from kerf.manifests.unfilled import unrendered_hint
 from kerf.manifests.yaml_nodes import YamlError, compose, find
 from kerf.model.large import Large
 
 _SUFFIXES = (".json", ".yaml", ".yml")
 _JSON_START = re.compile(r"\s*[\[{]\s*\"")
-_RENDER = "a Helm template is no YAML: render it first, with helm template CHART"
 _CUT = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _PART = 1 << 20
 _MOST_NAMED = 3
@@ -216,7 +216,7 @@ def _yaml(text: str, name: str) -> Documents:
             lone = "" if roots else lone + part
         except YamlError as error:
             place = f"{name}:{first_line + error.line + 1}:{error.column + 1}"
-            hint = _RENDER if "{{" in part else ""
+            hint = unrendered_hint(part, error.line)
             entries.append(DecodeError("", "YAML", f"<{error.problem}>", place=place, hint=hint))
         first_line += part.count("\n")
     last = entries[-1] if entries else None

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from kerf.errors import MOST_SHOWN, brief
+from kerf.manifests.unfilled import unfilled_hint
 from kerf.model.quantities import quantity_of
 from kerf.model.times import duration_s, instant_s
 
@@ -78,16 +79,16 @@ class Report:
     def problem(self, path: Path, expected: str, got: object, hint: str = "") -> None:
         """Note that the value at `path` is not as expected."""
         is_unquoted = expected.startswith("text") and isinstance(got, bool | int | float)
-        self.problems.append(Problem(path, expected, shown(got), hint, is_unquoted))
+        self.problems.append(Problem(path, expected, shown(got), unfilled_hint(got) or hint, is_unquoted))
 
     def doubt(self, path: Path, expected: str, got: object, hint: str = "") -> None:
         """Note that the value at `path` was left out."""
-        self.doubts.append(Problem(path, expected, shown(got), hint))
+        self.doubts.append(mistake(path, expected, got, hint))
 
 
 def mistake(path: Path, expected: str, got: object, hint: str = "") -> Problem:
     """A problem with what an error shows of the value."""
-    return Problem(path, expected, shown(got), hint)
+    return Problem(path, expected, shown(got), unfilled_hint(got) or hint)
 
 
 def no_word(path: Path, words: Sequence[str], got: object) -> Problem:

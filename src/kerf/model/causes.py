@@ -128,10 +128,14 @@ class ResourceShortage:
 
 @dataclass(frozen=True, slots=True)
 class Insufficient(Cause):
-    """Resources that kubelet shows do not suffice. `worst` lacks most of what is asked; all are in name order."""
+    """Resources that kubelet shows do not suffice. `worst` lacks most of what is asked; all are in name order.
+
+    `cards` is why the cards of a new node would not do either, None where they would or were not asked.
+    """
 
     worst: ResourceShortage
     shortages: tuple[ResourceShortage, ...]
+    cards: Cause | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

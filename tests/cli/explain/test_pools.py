@@ -58,3 +58,63 @@ def test_closed_budgets_say_when_they_open() -> None:
     assert f"may go now: {opens}, any number when Underutilized, any number when Drifted" in text
     said = '{nodes: "0", reasons: [Empty], schedule: "0 9 * * *", duration: 8h}'
     assert f"  0 when Empty by its disruption budgets: {said}\n" in text
+
+
+NODE = {
+    "metadata": {
+        "name": "n",
+        "uid": "n",
+        "labels": {
+            "karpenter.sh/nodepool": "blue",
+            "node.kubernetes.io/instance-type": "g4dn.xlarge",
+            "karpenter.sh/capacity-type": "on-demand",
+            "topology.kubernetes.io/zone": "us-east-1a",
+            "karpenter.sh/initialized": "true",
+        },
+    },
+    "apiVersion": "v1",
+    "kind": "Node",
+    "spec": {"providerID": "aws:///us-east-1a/i-n"},
+    "status": {
+        "allocatable": {"cpu": "3920m", "memory": "14Gi", "pods": "29", "nvidia.com/gpu": "1"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    },
+}
+CLAIM = {
+    "apiVersion": "karpenter.sh/v1",
+    "kind": "NodeClaim",
+    "metadata": {"name": "c", "uid": "c", "labels": {"karpenter.sh/nodepool": "blue"}},
+    "spec": {
+        "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
+        "requirements": [{"key": "karpenter.sh/nodepool", "operator": "In", "values": ["blue"]}],
+    },
+    "status": {
+        "providerID": "aws:///us-east-1a/i-n",
+        "nodeName": "n",
+        "conditions": [
+            {"type": name, "status": "True", "reason": name, "lastTransitionTime": "2026-01-05T00:00:00Z"}
+            for name in ("Launched", "Registered", "Initialized", "Drifted")
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("of_floor", [False, True])
+@pytest.mark.parametrize("limit, may_go", [("1", False), ("2", True)])
+def test_pool_and_node_agree_on_whether_a_drifted_node_may_go(limit: str, may_go: bool, of_floor: bool) -> None:
+    """Where another node has to come first, and the limit of nodes leaves no room for it, none may go."""
+    pool = a_pool()
+    pool["spec"]["limits"] = {"nodes": limit}
+    if of_floor:
+        pool["metadata"]["annotations"] = {"kerf.dev/min-nodes": "1"}
+    else:
+        pool["spec"]["replicas"] = 1
+    objects = [pool, NODE, CLAIM]
+    data = planned(objects, "explain", "nodepool/blue", "-o", "json").data["items"][0]
+    text = planned(objects, "explain", "nodepool/blue").stdout
+    node = planned(objects, "explain", "node/n").stdout
+
+    assert (0 if not may_go else data["disruptionsAllowed"]["Drifted"]) == data["disruptionsAllowed"]["Drifted"]
+    assert (may_go, not may_go) == ("Node n: ready, goes" in node, "Node n: ready, stays" in node)
+    assert may_go != ("  0 when Drifted: NodePool blue " in text and "its limit nodes leaves no room" in text)
+    assert not may_go or data["disruptionsAllowed"]["Drifted"] != 0

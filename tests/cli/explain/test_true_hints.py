@@ -39,7 +39,7 @@ def test_another_type_of_the_pool_is_named_where_the_one_that_is_asked_does_not_
     """The pool allows the type that the pods ask, and it holds none of them; the hint is a type that does."""
     hints = hints_of("another-type", manifests("another-type"))
 
-    assert 'let the pod ask node.kubernetes.io/instance-type "t3", which NodePool pool0 allows' in hints
+    assert 'let the pod ask node.kubernetes.io/instance-type "t3", which NodePool pool0 allows, with T4' in hints
 
 
 FAMILY = '{key: karpenter.k8s.aws/instance-family, operator: In, values: ["g5"]}'

@@ -18,6 +18,7 @@ from kerf.engine.world import World
 from kerf.model.causes import Name
 from kerf.model.constraints import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZONE, Requirement, Requirements
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN
+from kerf.model.instancetypes import ON_DEMAND, SPOT, Offering
 from kerf.model.market import Market, MovePause
 from kerf.model.nodeclaim import REPLACES
 from kerf.model.nodepool import BALANCED, WHEN_EMPTY, Budget, Disruption, NodePool
@@ -426,3 +427,45 @@ def test_room_that_is_there_needs_no_filling() -> None:
     nodes = [node("big", "m5.4xlarge", 16), *(came(f"new-{at}", 1)[0] for at in range(5))]
 
     assert (["big"], []) == changes(first(a_cluster([free_pool()], nodes, pods)))
+
+
+def spot_market(*prices: int) -> Market:
+    """Types of four cores and more, sold as spot at these prices, the last one the largest."""
+    types = (an_instance_type(f"t{n}", cpu=4 + n, capacity_types=(SPOT, ON_DEMAND)) for n in range(len(prices)))
+    sold = zip(types, prices, strict=True)
+    return a_market(*(replace(kind, offerings=(Offering("us-east-1a", SPOT, price),)) for kind, price in sold))
+
+
+@pytest.mark.parametrize(
+    "prices, is_on, lacks",
+    [
+        ((100, 900), False, Lacks.SPOT),
+        ((100, 900), True, Lacks.SPOT_TYPES),
+        ((*range(100, 115), 900), False, Lacks.SPOT),
+        ((*range(100, 115), 900), True, Lacks.NOTHING),
+    ],
+)
+def test_a_spot_node_names_the_gate_that_keeps_it(prices: tuple[int, ...], is_on: bool, lacks: Lacks) -> None:
+    """The setting where it is off; where it is on, how many types one spot node asks for."""
+    labels = {CAPACITY_TYPE: SPOT}
+    held = node("big", f"t{len(prices) - 1}", 16, labels=labels)
+    pool = replace(free_pool(), requirements=Requirements([Requirement.of(CAPACITY_TYPE, "In", (SPOT,))]))
+    snapshot = a_cluster([pool], [held], [serving("big", "a", 3)])
+    world = World(snapshot, spot_market(*prices), replaces_spot=is_on)
+    found = nearest(world, may_go(snapshot)[0])
+
+    assert isinstance(found, Alternative)
+    assert lacks == found.lacks
+    assert ("--spot-to-spot-consolidation" in alternative_text(found, "USD")) == (lacks is Lacks.SPOT)
+    assert ("15 types" in alternative_text(found, "USD")) == (lacks is Lacks.SPOT_TYPES)
+
+
+def test_an_on_demand_node_never_names_the_gate_of_spot() -> None:
+    """The same type costs less in another zone: its pods are not moved for that, whatever gates there are."""
+    kind = an_instance_type("t0", cpu=4, zones=("us-east-1a", "us-east-1b"))
+    sold = replace(kind, offerings=(Offering("us-east-1a", ON_DEMAND, 900), Offering("us-east-1b", ON_DEMAND, 100)))
+    snapshot = a_cluster([free_pool()], [node("big", "t0", 4)], [serving("big", "a", 3)])
+    found = nearest(World(snapshot, a_market(sold)), may_go(snapshot)[0])
+
+    assert isinstance(found, Alternative)
+    assert Lacks.AGAIN == found.lacks

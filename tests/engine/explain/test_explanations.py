@@ -184,7 +184,8 @@ CASES: dict[str, tuple[Stage, list[Object], str]] = {
     "card": (
         Stage.DEVICES,
         [HAMI_POOL, a_workload(limits={"nvidia.com/gpu": 1, "nvidia.com/gpumem": 40000})],
-        "allow instance type g6e.xlarge (1.861 USD/h) with 45458 MiB a GPU in NodePool blue",
+        "allow instance type g6e.xlarge (1.861 USD/h) with 45458 MiB a GPU in NodePool blue, "
+        "with L40S where it has A10G now",
     ),
     "cards": (
         Stage.DEVICES,

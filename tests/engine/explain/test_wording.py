@@ -12,7 +12,7 @@ from kerf.model.market import SoldOut
 from kerf.model.pods import RUNNING, Owner
 from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from kerf.sharing.registry import FAMILIES, family_named
-from kerf.testing.builders import NOON_S, a_market, a_node, a_pod, a_pool, an_instance_type
+from kerf.testing.builders import NOON_S, a_market, a_node, a_pod, a_pool, an_instance_type, cards
 from tests.engine.worlds import G5, G5_2X, M5, a_hami_pool, planned, shape_of, some
 
 OUT = Requirements.of_labels({ZONE: "nowhere"})
@@ -116,3 +116,14 @@ def test_a_preference_that_is_dropped_is_named(asked: dict[str, Any], expected: 
     assert (
         f"1 pod (Pod default/p): planned without a preference that could not be had with a place: {expected}" in notes
     )
+
+
+@pytest.mark.parametrize("gpus, said", [(16, "; and needs 16 whole GPUs; 8 of 8 are idle"), (8, "")])
+def test_cards_that_lack_as_well_are_named_beside_a_resource(gpus: int, said: str) -> None:
+    """Memory is asked for first, and raising that alone would place no pod."""
+    kind = an_instance_type("p5.48xlarge", cpu=192, memory="2Ti", devices=cards(8))
+    (left,) = planned([a_pod(cpu=1, memory="4Ti", gpu=gpus)], [a_pool()], [kind]).unplaced
+
+    assert left.reason.startswith("Insufficient memory: needs 4096Gi memory, 2048Gi free, 2048Gi memory")
+    assert (", 8 GPUs missing" in left.reason) == bool(said)
+    assert left.reason.endswith(f" missing{said} (NodePool pool/p5.48xlarge)")

@@ -10,9 +10,10 @@ from kerf.cli.plan.json import Json
 from kerf.cli.render import counted, table
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.disruption.budgets import Census, holding
-from kerf.engine.disruption.causes import NodePoolBudget
+from kerf.engine.disruption.causes import NodePoolBudget, NoneInItsPlace
+from kerf.engine.disruption.staticdrift import in_its_place
 from kerf.engine.explain.causes import cause_text
-from kerf.engine.explain.disruption import budgets_text
+from kerf.engine.explain.disruption import budgets_text, in_its_place_text
 from kerf.engine.supply.offered import OfferedType, pool_problem
 from kerf.engine.supply.pricing import present_price
 from kerf.model.constraints import INSTANCE_TYPE
@@ -91,7 +92,17 @@ class _Pool:
         """How many nodes the budgets let go now, by reason; None: any number."""
         census = Census.of(self.read.snapshot)
         reasons = (EMPTY, UNDERUTILIZED, DRIFTED) if self.pool.replicas is None else (DRIFTED,)
-        return {reason: census.allowed(self.pool, reason) for reason in reasons}
+        # For drift others come first, for consolidation they may, and an empty node goes without.
+        found = {reason: census.allowed(self.pool, reason, are_replaced=reason != EMPTY) for reason in reasons}
+        return found if self.not_replaced is None else {**found, DRIFTED: 0}
+
+    @cached_property
+    def not_replaced(self) -> NoneInItsPlace | None:
+        """Why none of its nodes that drift could have another in its place, where that one comes first."""
+        is_at_floor = self.pool.replicas is not None or Census.of(self.read.snapshot).spare(self.pool) == 0
+        if not self.nodes or not is_at_floor or self.pool.bounds.invalid_floor:
+            return None
+        return in_its_place(self.read.world, self.pool)
 
     def opens_text(self, reason: str) -> str:
         """From when closed budgets let a node go, where a schedule says so; empty for others."""
@@ -105,6 +116,8 @@ class _Pool:
         if self.pool.invalid_schedule:
             yield f"lets no node go: {self.pool.invalid_schedule}"
             return
+        if self.not_replaced is not None:
+            yield f"0 when {DRIFTED}: {in_its_place_text(self.not_replaced, 'their')}"
         for reason in self.may_go:
             held = holding(self.read.snapshot, self.pool, reason)
             if not isinstance(held, NodePoolBudget):
@@ -229,4 +242,4 @@ def _type_lines(asked: _Pool) -> Iterator[str]:
     yield from table(("TYPE", "CAPACITY", "ZONE", f"{asked.read.market.currency}/H", "GPUS"), rows, indent="  ")
     more = len(asked.offered_types) - len(shown)
     if more:
-        yield f"  and {counted(more, 'type over the cap')}"
+        yield f"  and {counted(more, 'more type')}"

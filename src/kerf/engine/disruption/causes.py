@@ -263,9 +263,13 @@ class NodePoolBudget(Cause):
 
 @dataclass(frozen=True, slots=True)
 class NothingElseHasRoom(Cause):
-    """At least one of so many pods on the node finds no place on other nodes."""
+    """At least one of so many pods on the node finds no place on other nodes.
+
+    `is_spot`: the node is one, its pool buys spot nodes that cost less, and these may not take its place.
+    """
 
     pods: int
+    is_spot: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,6 +378,8 @@ class Lacks(StrEnum):
 
     SAVING = "saving"
     SPOT = "spot"
+    SPOT_TYPES = "spot-types"
+    AGAIN = "again"
     PLAN = "plan"
     TURNS = "turns"
     DISPLACED = "displaced"

@@ -52,10 +52,11 @@ from kerf.engine.disruption.staticdrift import in_its_place
 from kerf.engine.disruption.successors import Successors, replaced
 from kerf.engine.disruption.wholegroups import WholeGroups
 from kerf.engine.headroom.buffers import is_of_buffer
-from kerf.engine.supply.pricing import present_price
+from kerf.engine.supply.pricing import capacity_type_of, present_price
 from kerf.engine.world import World
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Name, PoolClosed, Quoted
+from kerf.model.instancetypes import SPOT
 from kerf.model.nodeclaim import DISRUPTION_REASON, INITIALIZED, TRUE
 from kerf.model.nodepool import DRIFTED, EMPTY, UNDERUTILIZED, UNHEALTHY, WHEN_EMPTY, NodePool
 from kerf.model.placeholders import Keeper, Placeholder
@@ -210,13 +211,21 @@ class Fates:
         if local is not None:
             return local
         if candidate is not None and self._relocation.of(candidate) is None:
-            return NothingElseHasRoom(pods)
+            return NothingElseHasRoom(pods, self._is_spot_kept(node, candidate.pool))
         price = present_price(node, self._world.supply)
         if price <= 0:
             return PriceUnknown()
         if candidate is not None and not self._balance.allows([candidate], price):
             return DisturbsMore(Name(candidate.pool.name))
         return OthersFirst(is_empty=False)
+
+    def _is_spot_kept(self, node: ClusterNode, pool: NodePool) -> bool:
+        """Whether it is a spot node in whose place its pool would buy one that costs less if that was allowed."""
+        if self._world.replaces_spot or capacity_type_of(node) != SPOT:
+            return False
+        price = present_price(node, self._world.supply)
+        offered = self._world.supply.by_pool.get(pool.name, ())
+        return any(o.capacity_type == SPOT and o.price_micro < price for each in offered for o in each.offerings)
 
     def alternative(self, node: ClusterNode) -> Alternative | NoAlternative | None:
         """What would take the pods of a node that stays because they fit on no other; None for any other node.

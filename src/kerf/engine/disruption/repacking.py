@@ -23,11 +23,12 @@ from kerf.engine.disruption.substitution import Substitutes, Substitution, real
 from kerf.engine.disruption.unfilled import came_lately, unfilled_share
 from kerf.engine.disruption.worths import Worths
 from kerf.engine.leaving import is_planned
-from kerf.engine.supply.pricing import present_price
+from kerf.engine.supply.pricing import capacity_type_of, present_price
 from kerf.engine.world import World
 from kerf.model.causes import Name
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE
 from kerf.model.groups import group_of
+from kerf.model.instancetypes import SPOT
 from kerf.model.lowerbound import NANO
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED
 from kerf.model.plan import Launch
@@ -337,6 +338,17 @@ def nearest(world: World, candidate: Candidate, unfilled: float = 0.0) -> Altern
     return Alternative(pods, named, found.after_micro, found.before_micro, lacks, there)
 
 
+def _gate(world: World, candidate: Candidate, found: Substitution) -> Lacks:
+    """Why what costs less may not be bought: spot by spot, or a node that is as the one that goes."""
+    is_spot = all(each.offering.capacity_type == SPOT for each in found.launches) and found.launches
+    if capacity_type_of(candidate.cluster_node) != SPOT or not is_spot:
+        return Lacks.AGAIN
+    kind = candidate.cluster_node.labels.get(INSTANCE_TYPE, "")
+    if len(found.launches) == 1 and found.launches[0].offering.instance_type == kind:
+        return Lacks.AGAIN
+    return Lacks.SPOT_TYPES if world.replaces_spot else Lacks.SPOT
+
+
 def _lacks(world: World, substitutes: Substitutes, candidate: Candidate, found: Substitution, unfilled: float) -> Lacks:
     if found.saved_micro <= 0:
         return Lacks.SAVING
@@ -352,7 +364,7 @@ def _lacks(world: World, substitutes: Substitutes, candidate: Candidate, found: 
         return Lacks.PLAN
     saving = substitutes.of([candidate], must_save=True)
     if saving is None:
-        return Lacks.SPOT
+        return _gate(world, candidate, found)
     if _needs_turns(saving):
         return Lacks.TURNS
     saved_micro = _saved_micro(saving, world, unfilled)

@@ -32,7 +32,7 @@ from kerf.model.plan import REPLAY, Deletion, Launch, NodePlacement, PlacedPod
 from kerf.model.promises import read
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 
-_SPOT_TYPES = 15
+SPOT_TYPES = 15
 """So many cheaper types must be left when one spot node replaces another: with fewer the cloud soon takes it back, and
 the next one costs more than the one before (Karpenter: `MinInstanceTypesForSpotToSpotConsolidation`)."""
 
@@ -211,9 +211,9 @@ class Substitutes:
             return None
         if len(found.victims) > 1:
             return launches
-        if any(len(launch.alternatives) + 1 < _SPOT_TYPES for launch in launches):
+        if any(len(launch.alternatives) + 1 < SPOT_TYPES for launch in launches):
             return None
-        return [self._of_types(launch, launch.alternatives[: _SPOT_TYPES - 1]) for launch in launches]
+        return [self._of_types(launch, launch.alternatives[: SPOT_TYPES - 1]) for launch in launches]
 
     def _cheaper(self, launch: Launch, below_micro: int) -> Launch:
         """The launch with those of its alternatives that cost less than that, where it names others, too."""

@@ -20,7 +20,7 @@ from kerf.engine.disruption.causes import (
     SuccessorComes,
 )
 from kerf.engine.explain.causes import some
-from kerf.engine.explain.disruption import due_text, keeping_text
+from kerf.engine.explain.disruption import SPOT_KEPT, due_text, keeping_text
 from kerf.model.nodeclaim import DO_NOT_DISRUPT
 from kerf.model.times import duration_text
 
@@ -32,7 +32,6 @@ _ALIKE = (
     SuccessorComes,
     ReplacementOf,
     LocalVolume,
-    NothingElseHasRoom,
 )
 
 
@@ -45,6 +44,8 @@ def kind_of(cause: Keeping) -> Hashable:
             return NotQuietYet, after_s
         case OnlyWhenEmpty(_, pool):
             return OnlyWhenEmpty, pool
+        case NothingElseHasRoom(_, is_spot):
+            return NothingElseHasRoom, is_spot
         case _:
             return type(cause).__name__ if isinstance(cause, _ALIKE) else cause
 
@@ -82,6 +83,8 @@ def _several_text(causes: Sequence[Keeping]) -> str:
             )
         case OnlyWhenEmpty(_, pool):
             return f"{_counts(causes)} pods are on each and consolidationPolicy of NodePool {pool} is WhenEmpty"
+        case NothingElseHasRoom(is_spot=True):
+            return f"{_counts(causes)} pods are on each and would find no place on other nodes{SPOT_KEPT}"
         case _:
             return f"{_counts(causes)} pods are on each and would find no place on other nodes"
 

@@ -595,7 +595,8 @@ def misfit_sentence(misfit: Misfit) -> str:
         worst = cause.worst
         needed, free = (quantity_text(worst.resource, amount) for amount in (worst.needed, worst.free))
         figures = f"needs {needed} {worst.resource}, {free} free"
-        return f"{reason}: {figures}, {missing_text(misfit)} missing ({misfit.target})"
+        cards = f"; and {sharing.detail(cause.cards) or cause_text(cause.cards)}" if cause.cards is not None else ""
+        return f"{reason}: {figures}, {missing_text(misfit)} missing{cards} ({misfit.target})"
     return reason if isinstance(cause, _NAMING_THEIR_TARGET) else f"{reason} ({misfit.target})"
 
 

@@ -62,6 +62,7 @@ from kerf.engine.disruption.causes import (
     UnreadableFloor,
 )
 from kerf.engine.disruption.command import Command
+from kerf.engine.disruption.substitution import SPOT_TYPES
 from kerf.engine.explain.causes import cause_text, counted, some, words
 from kerf.engine.explain.launches import why_launched
 from kerf.errors import MOST_SHOWN, cut
@@ -149,8 +150,8 @@ def keeping_text(cause: Keeping) -> str:
             return f"it was bought in place of node {node}, whose pods are still to come"
         case LocalVolume(pod, volume):
             return f"pod {pod} has the volume {volume}, which is a part of this node and would stay behind"
-        case NothingElseHasRoom(pods):
-            return f"{_pods(pods)} on it and would find no place on other nodes"
+        case NothingElseHasRoom(pods, is_spot):
+            return f"{_pods(pods)} on it and would find no place on other nodes{SPOT_KEPT if is_spot else ''}"
         case PriceUnknown():
             return "its price is not known, so nothing would be saved"
         case DisturbsMore(pool):
@@ -272,9 +273,13 @@ def blocking_budget_text(cause: InvalidSchedule | NodePoolBudget, reason: str) -
     return f"{text}: {budgets_text(cause)}{until}"
 
 
+SPOT_KEPT = "; a spot node that costs less may take its place only with --spot-to-spot-consolidation On"
+"""What is added where that is in the way of a node that costs less."""
 _LACKS = {
     Lacks.SAVING: "it costs no less",
-    Lacks.SPOT: "a spot node makes way for spot nodes only with --spot-to-spot-consolidation On and enough types",
+    Lacks.SPOT: "a spot node makes way for spot nodes only with --spot-to-spot-consolidation On",
+    Lacks.SPOT_TYPES: f"a spot node makes way for one spot node only where {SPOT_TYPES} types cost less and hold all",
+    Lacks.AGAIN: "that is a node of its own kind, for which no pod is moved",
     Lacks.PLAN: "of some of its pods no plan is made beforehand: a window, a request or their scheduler has a say",
     Lacks.TURNS: "pods would fit its cards only in an order, which pods that move do not keep",
     Lacks.DISPLACED: "pods like its own found no place when they were last moved, and are left alone for a while",

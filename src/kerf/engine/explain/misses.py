@@ -5,6 +5,7 @@ The checks that refused the pod are asked again of the evidence that the refusal
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -13,7 +14,7 @@ from kerf.engine.buy.filling import charge
 from kerf.engine.buy.flexibility import asks, lacking
 from kerf.engine.decision import Evidence
 from kerf.engine.explain.typelabels import with_all_values
-from kerf.engine.place.devices import asks_cards
+from kerf.engine.place.devices import asks_cards, place_on_devices
 from kerf.engine.place.fit import fit, nearest
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.allowed import excluding
@@ -151,7 +152,7 @@ def _furthest(
 def _misfit(offered: OfferedType, shape: Shape, evidence: Evidence) -> Misfit | None:
     result = fit(offered.target, offered.room, shape)
     if isinstance(result, Misfit):
-        return result
+        return _with_cards(result, offered, shape)
     name, price = offered.target.name, offered.price_micro
     exceeded = evidence.after.exceeded_by(offered)
     if exceeded:
@@ -171,6 +172,17 @@ def _misfit(offered: OfferedType, shape: Shape, evidence: Evidence) -> Misfit | 
         unmet = causes.MinValuesUnmet(Name(offered.pool.name), Name(key), wanted, found)
         return Misfit(name, Stage.OFFERINGS, unmet, shortfall=wanted - found)
     return None
+
+
+def _with_cards(misfit: Misfit, offered: OfferedType, shape: Shape) -> Misfit:
+    """The misfit with what the cards of the type lack as well: resources are asked for first, and are not all."""
+    cause = misfit.cause
+    if type(cause) is not causes.Insufficient or not offered.room.devices:
+        return misfit
+    found = place_on_devices(offered.target, offered.room.devices, shape)
+    if not isinstance(found, Misfit) or found.stage != Stage.DEVICES or not found.missing:
+        return misfit
+    return replace(misfit, cause=replace(cause, cards=found.cause), missing=(*misfit.missing, *found.missing))
 
 
 def _too_few(offered: OfferedType, shape: Shape, evidence: Evidence) -> dict[str, int]:

@@ -6,15 +6,17 @@ from kerf.lint.findings import Edit, Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.rules.keys import never_existed
 from kerf.lint.spelling import nearest
-from kerf.lint.subject import Subject
+from kerf.lint.subject import POOLS, WORKLOADS, Subject
 from kerf.manifests.karpenter import ec2
 from kerf.manifests.schema import Path, Problem, Report, path_text
+from kerf.manifests.unfilled import placeholder_in
 from kerf.model.keys import DOMAIN
 
 _RENAMED = {"WhenUnderutilized": "WhenEmptyOrUnderutilized"}
 """Values of karpenter.sh/v1beta1 that have another name in v1 and the same meaning."""
 _RETIRED = {"Provisioner": "NodePool", "Machine": "NodeClaim", "AWSNodeTemplate": "EC2NodeClass"}
 _RETIRED_VERSIONS = ("v1alpha1", "v1alpha5", "v1beta1")
+_FILL = "render the template, or write the value"
 _STILL_ALPHA = ("NodeOverlay",)
 """Kinds whose version of today is an alpha."""
 
@@ -143,3 +145,52 @@ def node_class_misspelt(subject: Subject, context: LintContext) -> Notes:
         yield Note((*path, "group"), f"no provider has the group {brief(group)}", f"is `{meant}` meant?")
     if kind != _NODE_CLASSES[meant]:
         yield Note((*path, "kind"), f"{meant} has no kind {brief(kind)}", f"is `{_NODE_CLASSES[meant]}` meant?")
+
+
+_READ = (
+    *WORKLOADS,
+    *POOLS,
+    *_RETIRED,
+    *_NODE_CLASSES.values(),
+    "CapacityBuffer",
+    "CapacityWindow",
+    "LimitRange",
+    "NodeClaim",
+    "NodeOverlay",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "PodDisruptionBudget",
+    "PriorityClass",
+    "ProvisioningRequest",
+    "ResourceQuota",
+    "StorageClass",
+)
+_OF_PROGRAMS = ("annotations", "args", "command", "description", "env", "exec", "httpGet", "userData")
+"""Fields whose texts other programs read, in which such letters have a meaning of their own."""
+
+
+@rule("KL088", "left-open", Severity.ERROR, tuple(dict.fromkeys(_READ)))
+def left_open(subject: Subject, context: LintContext) -> Notes:
+    """A placeholder of a template stands where its value should.
+
+    `<<AZ>>`, `<AZ>`, `${CLASS}`, `$CLASS`, `{{ .Values.zone }}`: the manifest was copied from a page or taken out of a
+    chart, and never filled in. Where the API takes any text (names, labels of pods, images) it takes this one too, and
+    what it names is found nowhere. Render the template first (`helm template`, `envsubst`), or write the value.
+    Commands, environments, annotations and user data are left alone: shells and other programs expand them.
+    """
+    del context
+    known = {problem.path for problem in (*subject.report.problems, *subject.report.refused)}
+    waiting: list[tuple[Path, object]] = [((), subject.raw)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, dict):
+            held = [((*path, key), inner) for key, inner in value.items() if isinstance(key, str)]
+            waiting.extend((at, inner) for at, inner in reversed(held) if at[-1] not in _OF_PROGRAMS)
+            keys = ((at, found) for at, _ in held if (found := placeholder_in(str(at[-1]))))
+            yield from (Note(at, f"the key {found} was left open", _FILL, at_key=True) for at, found in keys)
+        elif isinstance(value, list):
+            waiting.extend(((*path, number), inner) for number, inner in reversed(list(enumerate(value))))
+        elif isinstance(value, str) and path not in known:
+            found = placeholder_in(value)
+            if found:
+                yield Note(path, f"{path_text(path)}: {found} was left open", _FILL)

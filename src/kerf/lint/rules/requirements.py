@@ -1,28 +1,30 @@
 """Keys and values by which nodes are chosen: requirements of pools, selectors and affinity of pods, labels."""
 
-from collections.abc import Iterator
-from typing import Any
+import re
+from collections.abc import Iterator, Sequence
 
 from kerf.errors import brief
 from kerf.lint.context import LintContext
 from kerf.lint.findings import Edit, Note, Notes, Severity
 from kerf.lint.knowledge import labels
 from kerf.lint.registry import rule
-from kerf.lint.spelling import nearest
+from kerf.lint.spelling import nearest, nearest_values
 from kerf.lint.subject import WORKLOADS, Subject
 from kerf.manifests.schema import LABEL_KEY, LABEL_VALUE, Path
-from kerf.model.constraints import ALIASES, CAPACITY_TYPE, WELL_KNOWN
+from kerf.manifests.unfilled import placeholder_in
+from kerf.model.constraints import ALIASES, CAPACITY_TYPE, INSTANCE_TYPE, REGION, WELL_KNOWN, WINDOWS_BUILD, ZONE
 
 _CHOOSERS = ("NodePool", "Provisioner", "NodeClaim", "NodeOverlay", *WORKLOADS)
-_AFFINITY = ("affinity", "nodeAffinity")
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_OF_OTHER_RULES = {CAPACITY_TYPE, INSTANCE_TYPE, REGION, WINDOWS_BUILD}
+"""Labels whose values rules of their own judge, and such as a catalogue does not have all of."""
+_FEW = 8
+"""So many values are listed where none is like the one that is asked."""
 _CAPACITY_TYPES = ("on-demand", "reserved", "spot")
 
 
 def asked_keys(subject: Subject) -> Iterator[tuple[Path, str, bool]]:
     """(path, key, whether the key is itself a key of YAML) of each label by which the object chooses nodes."""
-    for path, requirement in (*subject.requirements, *_expressions(subject)):
+    for path, requirement in (*subject.requirements, *subject.node_affinity):
         key = requirement.get("key")
         if isinstance(key, str):
             yield (*path, "key"), key, False
@@ -31,15 +33,16 @@ def asked_keys(subject: Subject) -> Iterator[tuple[Path, str, bool]]:
             yield (*subject.pod, "nodeSelector", key), key, True
 
 
-def _expressions(subject: Subject) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The node affinity of pods, term by term."""
-    if subject.template is None:
-        return
-    affinity = (*subject.pod, *_AFFINITY)
-    for path, _ in subject.items(*affinity, _REQUIRED, "nodeSelectorTerms"):
-        yield from subject.items(*path, "matchExpressions")
-    for path, _ in subject.items(*affinity, _PREFERRED):
-        yield from subject.items(*path, "preference", "matchExpressions")
+def _asked_values(subject: Subject) -> Iterator[tuple[Path, str, str]]:
+    """(path, key, value) of each value that a label of its nodes is to have, one of several or alone."""
+    for path, requirement in (*subject.requirements, *subject.node_affinity):
+        key, values = requirement.get("key"), requirement.get("values")
+        if isinstance(key, str) and requirement.get("operator") == "In" and isinstance(values, list):
+            yield from (((*path, "values", n), key, value) for n, value in enumerate(values) if isinstance(value, str))
+    if subject.template is not None:
+        for key, value in subject.mapping(*subject.pod, "nodeSelector").items():
+            if isinstance(key, str) and isinstance(value, str):
+                yield (*subject.pod, "nodeSelector", key), key, value
 
 
 @rule("KL010", "unknown-label", Severity.ERROR, _CHOOSERS)
@@ -84,17 +87,17 @@ def illegal_label(subject: Subject, context: LintContext) -> Notes:
     """
     del context
     hint = "a resource such as nvidia.com/gpu is asked for in the limits of a container"
-    for path, requirement in (*subject.requirements, *_expressions(subject)):
+    for path, requirement in (*subject.requirements, *subject.node_affinity):
         values = requirement.get("values")
         for index, value in enumerate(values if isinstance(values, list) else ()):
-            if isinstance(value, str) and not LABEL_VALUE.accepts(value):
+            if isinstance(value, str) and not LABEL_VALUE.accepts(value) and not placeholder_in(value):
                 more = hint if "/" in value else ""
                 yield Note((*path, "values", index), f"{brief(value)} can be no value of a label: {_why(value)}", more)
     for at in _label_maps(subject):
         for key, value in subject.mapping(*at).items():
             if not LABEL_KEY.accepts(key):
                 yield Note((*at, key), f"{brief(key)} can be no key of a label", at_key=True)
-            if isinstance(value, str) and not LABEL_VALUE.accepts(value):
+            if isinstance(value, str) and not LABEL_VALUE.accepts(value) and not placeholder_in(value):
                 yield Note(
                     (*at, key),
                     f"{brief(value)} can be no value of a label: {_why(value)}",
@@ -147,7 +150,7 @@ def unknown_capacity_type(subject: Subject, context: LintContext) -> Notes:
     waits for ever.
     """
     del context
-    for path, requirement in (*subject.requirements, *_expressions(subject)):
+    for path, requirement in (*subject.requirements, *subject.node_affinity):
         values = requirement.get("values")
         if requirement.get("key") != CAPACITY_TYPE or not isinstance(values, list):
             continue
@@ -160,3 +163,44 @@ def unknown_capacity_type(subject: Subject, context: LintContext) -> Notes:
     if isinstance(value, str) and value not in _CAPACITY_TYPES:
         hint = f"one of {', '.join(_CAPACITY_TYPES)}"
         yield Note((*subject.pod, "nodeSelector", CAPACITY_TYPE), f"{value} is no capacity type", hint)
+
+
+@rule("KL086", "value-of-no-type", Severity.WARNING, _CHOOSERS)
+def value_of_no_type(subject: Subject, context: LintContext) -> Notes:
+    """A label is to have a value that no instance type has.
+
+    `karpenter.k8s.aws/instance-family In [p6]`: there are `p6-b200` and `p6-b300`. Karpenter takes every value, so
+    among others it does nothing, and alone it leaves no machine. The rule looks at labels whose values the catalogue
+    knows: families, sizes, numbers of CPUs and GPUs, models of GPUs, architectures, zones of the region. A value that
+    a pool or node of the input has is fine. Instance types and capacity types have rules of their own (KL018, KL019,
+    KL024). A value that is newer than the catalogue is unknown too: suppress the finding then.
+    """
+    for path, key, value in _asked_values(subject):
+        key = ALIASES.get(key, key)
+        known = context.values_of(subject, key)
+        if not known or value in known or not _is_judged(subject, context, key, value) or _is_had(context, key, value):
+            continue
+        close = nearest_values(value, known)
+        listed = f"there is {', '.join(sorted(known))}" if len(known) <= _FEW else ""
+        yield Note(path, f"no instance type has {key} {value}", f"{_either(close)} meant?" if close else listed)
+
+
+def _is_judged(subject: Subject, context: LintContext, key: str, value: str) -> bool:
+    """Whether the catalogue knows all values of the label; of zones it does in its own region alone."""
+    if not LABEL_VALUE.accepts(value):
+        return False
+    if key == ZONE:
+        region = context.market_chosen_from(subject, key).region
+        return bool(region) and re.fullmatch(re.escape(region) + "[a-z]", value) is not None
+    return key not in _OF_OTHER_RULES
+
+
+def _is_had(context: LintContext, key: str, value: str) -> bool:
+    """Whether a pool or a node of the input has it."""
+    return any(pool.labels.get(key) == value for _, pool in context.pools) or any(
+        node.labels.get(key) == value for node in context.nodes
+    )
+
+
+def _either(values: Sequence[str]) -> str:
+    return f"is {values[0]}" if len(values) == 1 else f"is {', '.join(values[:-1])} or {values[-1]}"

@@ -10,6 +10,7 @@ from kerf.lint.registry import rule
 from kerf.lint.spelling import nearest
 from kerf.lint.subject import WORKLOADS, Subject
 from kerf.manifests.schema import Path
+from kerf.manifests.unfilled import placeholder_in
 from kerf.model.constraints import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, WINDOWS_BUILD, Requirements
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.instancetypes import SPOT, InstanceType
@@ -24,7 +25,7 @@ _FEW = 5
 def _named(subject: Subject) -> Iterator[tuple[Path, str]]:
     """The instance types that an object asks for, each with its path."""
     found: list[tuple[Path, object]] = []
-    for path, requirement in subject.requirements:
+    for path, requirement in (*subject.requirements, *subject.node_affinity):
         if requirement.get("key") == INSTANCE_TYPE and requirement.get("operator") == "In":
             values = requirement.get("values")
             found += [((*path, "values", i), v) for i, v in enumerate(values if isinstance(values, list) else ())]
@@ -34,7 +35,7 @@ def _named(subject: Subject) -> Iterator[tuple[Path, str]]:
     if subject.template is not None:
         path = (*subject.pod, "nodeSelector", INSTANCE_TYPE)
         found.append((path, subject.get(*path)))
-    return ((path, value) for path, value in found if isinstance(value, str) and value)
+    return ((path, value) for path, value in found if isinstance(value, str) and value and not placeholder_in(value))
 
 
 @rule("KL018", "type-not-sold", Severity.ERROR, _NAMERS)

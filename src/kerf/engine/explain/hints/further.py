@@ -21,7 +21,10 @@ _OF_MACHINES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "kar
 
 def further(misfit: Misfit, shape: Shape, situation: Situation) -> Iterator[Advice]:
     """Less of a resource, a value that is sold, a pool that allows the pod's value or a type that has it, the taints of
-    a node tolerated."""
+    a node tolerated.
+
+    What leads to another model of GPU than the pod asks for comes last.
+    """
     cause, pool = misfit.cause, situation.snapshot.pool(misfit.target.node_pool)
     if shape.pod.kept_for is not None:
         return
@@ -32,27 +35,38 @@ def further(misfit: Misfit, shape: Shape, situation: Situation) -> Iterator[Advi
             if less is not None:
                 yield less
         case causes.LabelMismatch(asked) if pool is not None:
-            is_named = asked.key in pool.requirements
-            if not is_named:
-                yield from _as_sold(pool, asked, shape, situation)
-            wider = widened_by(pool, asked)
-            if wider is not None:
-                values = ", ".join(sorted(asked.values))
-                yield replace(wider, hint=f"allow {asked.key} {values} in NodePool {pool.name}")
-            if is_named:
-                # The pool may allow what is asked, and that is too small or not for sale.
-                yield from _as_sold(pool, asked, shape, situation)
-            if asked.key not in pool.template_requirements():
-                other = allow_type_with(asked, pool, shape, situation)
-                if other is not None:
-                    yield other
-                if asked.key not in WELL_KNOWN:
-                    sold = take_sold_value(pool, asked, shape, situation)
-                    if sold is not None:
-                        yield sold
-                yield from giving_way(pool, asked, shape, situation)
+            exchanges = list[Advice]()
+            for advice in _of_label(pool, asked, shape, situation):
+                if advice.is_exchange:
+                    exchanges.append(advice)
+                else:
+                    yield advice
+            yield from exchanges
         case causes.UntoleratedTaint() if misfit.target.kind == TargetKind.NODE:
             yield from _tolerated(misfit, shape, situation)
+
+
+def _of_label(pool: NodePool, asked: Requirement, shape: Shape, situation: Situation) -> Iterator[Advice]:
+    """What pod or pool could say otherwise of the label."""
+    is_named = asked.key in pool.requirements
+    if not is_named:
+        yield from _as_sold(pool, asked, shape, situation)
+    wider = widened_by(pool, asked)
+    if wider is not None:
+        values = ", ".join(sorted(asked.values))
+        yield replace(wider, hint=f"allow {asked.key} {values} in NodePool {pool.name}")
+    if is_named:
+        # The pool may allow what is asked, and that is too small or not for sale.
+        yield from _as_sold(pool, asked, shape, situation)
+    if asked.key not in pool.template_requirements():
+        other = allow_type_with(asked, pool, shape, situation)
+        if other is not None:
+            yield other
+        if asked.key not in WELL_KNOWN:
+            sold = take_sold_value(pool, asked, shape, situation)
+            if sold is not None:
+                yield sold
+        yield from giving_way(pool, asked, shape, situation)
 
 
 def _as_sold(pool: NodePool, asked: Requirement, shape: Shape, situation: Situation) -> Iterator[Advice]:
@@ -76,7 +90,7 @@ def _as_sold(pool: NodePool, asked: Requirement, shape: Shape, situation: Situat
     hint = f'no node of NodePool {pool.name} can have {asked}: let the pod ask {asked.key} "{value}"'
     if asked.key in pool.requirements:
         hint = f'let the pod ask {asked.key} "{value}", which NodePool {pool.name} allows'
-    yield replace(take_value(held, shape, situation), hint=hint)
+    yield take_value(held, shape, situation, hint=hint)
 
 
 def _tolerated(misfit: Misfit, shape: Shape, situation: Situation) -> Iterator[Advice]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from kerf.engine.explain.hints.models import of_pod
 from kerf.engine.explain.hints.situation import Advice, Situation, changing_pod, changing_pool, expressions_of
 from kerf.engine.explain.typelabels import nearest_values
 from kerf.engine.place.shapes import Shape
@@ -100,14 +101,18 @@ def take_sold_value(pool: NodePool, asked: Requirement, shape: Shape, situation:
     if not sold:
         return None
     hint = f'no node of NodePool {pool.name} can have {asked}: let the pod ask {asked.key} "{sold[0]}"'
-    return replace(take_value(Requirement.of(asked.key, "In", sold[:1]), shape, situation), hint=hint)
+    return take_value(Requirement.of(asked.key, "In", sold[:1]), shape, situation, hint=hint)
 
 
-def take_value(held: Requirement, shape: Shape, situation: Situation, owner: str = "the NodePool has") -> Advice:
-    """The pod asks for a value of `held`, whatever it asks of that label now."""
+def take_value(
+    held: Requirement, shape: Shape, situation: Situation, owner: str = "the NodePool has", *, hint: str = ""
+) -> Advice:
+    """The pod asks for a value of `held`, whatever it asks of that label now; other GPUs that it gets are named."""
     value = min(held.values)
     changed, change = with_value(shape.spec, held.key, value)
-    return changing_pod(f'{owner} {held}: let the pod ask {held.key} "{value}"', shape, changed, change, situation)
+    cards = of_pod(shape, changed, situation.evidence.world)
+    text = (hint or f'{owner} {held}: let the pod ask {held.key} "{value}"') + cards
+    return replace(changing_pod(text, shape, changed, change, situation), is_exchange=bool(cards))
 
 
 def with_value(spec: PodSpec, key: str, value: str) -> tuple[PodSpec, dict[str, object]]:

@@ -8,9 +8,11 @@ from kerf.engine.explain.causes import lost_text
 from kerf.engine.explain.hints.again import Again, Question, most
 from kerf.engine.explain.hints.company import corrected_selectors, is_meant_by_all, keepers, unmet_terms
 from kerf.engine.explain.hints.labels import with_tolerations, with_value
+from kerf.engine.explain.hints.models import of_pod
 from kerf.engine.explain.hints.situation import Advice, pod_patch
 from kerf.engine.explain.hints.spread import looser_spread
 from kerf.engine.explain.hints.widening import Idea, higher_limits, labelled_pools, wider_machines, wider_pools
+from kerf.engine.place.shapes import Shape
 from kerf.model.causes import Cause
 from kerf.model.constraints import CAPACITY_TYPE, HOSTNAME, ZONE
 from kerf.model.pods import PodSpec
@@ -123,7 +125,8 @@ def _elsewhere(keys: Iterable[str], question: Question) -> Iterator[Idea]:
             if found is not None and found.served:
                 spec, change = with_value(question.spec, key, value)
                 patch = pod_patch(question.pods[0], {"spec": change}, question.snapshot.cron_job_keys)
-                yield Advice(f'let the pod ask {key} "{value}"', patch, {"spec": change}, spec=spec), found
+                cards = of_pod(Shape(question.pods[:1]), spec, question.decision.world)
+                yield Advice(f'let the pod ask {key} "{value}"{cards}', patch, {"spec": change}, spec=spec), found
 
 
 def _without(spec: PodSpec, key: str) -> PodSpec:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from kerf.engine.explain.hints.models import of_pool
 from kerf.engine.explain.hints.situation import (
     Advice,
     Situation,
@@ -16,6 +17,7 @@ from kerf.engine.explain.hints.types import ANY_TAINT, allowing, architectures
 from kerf.engine.place.devices import asks_cards
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.offered import OfferedType
+from kerf.engine.world import World
 from kerf.model import causes
 from kerf.model.bounds import MAX_GPU_PRICE, MAX_PRICE
 from kerf.model.constraints import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement, Requirements
@@ -61,7 +63,7 @@ def give_way(
             opened = replace(judged, requirements=pool.requirements.without(each.key for each in asked))
             found = takers_of(opened)
             if found:
-                return _relaxed(pool, asked, min(found, key=lambda each: each.order), shape)
+                return _relaxed(pool, asked, min(found, key=lambda each: each.order), shape, situation.evidence.world)
         found = _other_types(pool, takers_of, judged, situation)
         if found:
             return allowing(pool, min(found, key=lambda each: each.order), situation)
@@ -84,7 +86,8 @@ def giving_way(pool: NodePool, asked: Requirement, shape: Shape, situation: Situ
         found = takers(shape, opened, situation)
         same = [taker for taker in found if _architectures_of(taker) & known]
         if found:
-            advice = _relaxed(pool, (each,), min(same or found, key=lambda taker: taker.order), shape)
+            best = min(same or found, key=lambda taker: taker.order)
+            advice = _relaxed(pool, (each,), best, shape, situation.evidence.world)
             is_fine = same or ARCH in (asked.key, each.key)
             yield advice if is_fine else replace(advice, hint=f"{advice.hint}, if the images run there")
 
@@ -127,7 +130,7 @@ def _without_caps(pool: NodePool) -> NodePool:
     return replace(pool, annotations=held, own_annotations=own)
 
 
-def _relaxed(pool: NodePool, asked: Iterable[Requirement], best: OfferedType, shape: Shape) -> Advice:
+def _relaxed(pool: NodePool, asked: Iterable[Requirement], best: OfferedType, shape: Shape, world: World) -> Advice:
     """The pool with these requirements as the type needs them: its value allowed too, or none asked."""
     sold = next((o for each in shape.spec.alternatives if (o := best.offering_for(each))), best.offerings[0])
     changed, said = pool, list[str]()
@@ -145,7 +148,8 @@ def _relaxed(pool: NodePool, asked: Iterable[Requirement], best: OfferedType, sh
         images = ", if the images run there" if each.key == ARCH else ""
         said.append(f"allow {each.key} {', '.join(sorted(values))} in NodePool {pool.name}{images}")
     change = {"template": {"spec": {"requirements": requirements_of(changed)}}}
-    return changing_pool("; and ".join(said), changed, change)
+    text = "; and ".join(said) + of_pool(pool, (best.kind,), world)
+    return changing_pool(text, changed, change)
 
 
 def _other_types(

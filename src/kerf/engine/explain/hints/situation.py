@@ -45,6 +45,7 @@ class Advice:
     `extent` says how far the change helps and how soon, where not all pods are placed at once; `is_partial` that it
     does not place all of them. `effect` is what it does to other pods. Both follow the hint, in this order. `is_cut`:
     `kerf explain` would try more. `parts` are the changes that it was joined from, none for one by itself.
+    With `is_exchange` the pods get other GPUs than they ask for now.
     """
 
     hint: str = ""
@@ -57,6 +58,7 @@ class Advice:
     effect: str = ""
     is_partial: bool = False
     is_cut: bool = False
+    is_exchange: bool = False
     parts: "tuple[Advice, ...]" = ()
 
     @property

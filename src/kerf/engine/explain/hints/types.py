@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import chain
 
+from kerf.engine.explain.hints.models import of_pool
 from kerf.engine.explain.hints.situation import (
     Advice,
     Situation,
@@ -123,6 +124,7 @@ def allowing(pool: NodePool, best: OfferedType, situation: Situation) -> Advice:
     memory = f" with {best.kind.devices[0].memory_mib} MiB a GPU" if best.kind.devices else ""
     price = f"{price_text(best.price_micro)} {situation.market.currency}/h"
     hint = f"allow instance type {best.kind.name} ({price}){memory} in NodePool {pool.name}"
+    hint += of_pool(pool, (best.kind,), situation.evidence.world)
     widened = with_requirement(pool, replace(named, values=frozenset({*named.values, best.kind.name})))
     return changing_pool(hint, widened, {"template": {"spec": {"requirements": requirements_of(widened)}}})
 

@@ -9,6 +9,7 @@ import numpy as np
 from kerf.engine.buy.cells import site_of
 from kerf.engine.decision import Decision
 from kerf.engine.explain.hints.again import Again, Question
+from kerf.engine.explain.hints.models import of_pool
 from kerf.engine.explain.hints.situation import Advice, changing_pool, requirements_of, with_requirement
 from kerf.engine.place.shapes import group
 from kerf.model.constraints import (
@@ -77,9 +78,18 @@ def _wider(pool: NodePool, key: str, question: Question) -> Iterator[Idea]:
         widened = with_requirement(pool, replace(held, values=held.values | frozenset(values)))
         tried = question.with_pool(widened)
         if tried is not None and tried.served:
-            hint = f"allow {key} {', '.join(values)} in NodePool {pool.name}"
+            hint = f"allow {key} {', '.join(values)} in NodePool {pool.name}{_of_others(pool, tried, question)}"
             change = {"template": {"spec": {"requirements": requirements_of(widened)}}}
             yield changing_pool(hint, widened, change), tried
+
+
+def _of_others(pool: NodePool, tried: Again, question: Question) -> str:
+    """What is said of the GPUs that the pods get, where the pool has others now."""
+    mine = {pod.key for pod in question.pods}
+    loads = [node.load for node in tried.made.bought if any(pod.key in mine for pod in node.pods)]
+    return of_pool(
+        pool, (load.offered.kind for load in loads if load.offered.pool.name == pool.name), question.decision.world
+    )
 
 
 def _of_fewer_types(pool: NodePool, question: Question) -> NodePool:
