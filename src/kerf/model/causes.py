@@ -160,9 +160,13 @@ class ForeignFamily(Cause):
 
 @dataclass(frozen=True, slots=True)
 class CardsNeverShown(Cause):
-    """The target has cards, and none of them will ever register; `problem` says why."""
+    """The target has cards, and none of them will ever register; `problem` says why.
+
+    `others` are instance types of the same pool with another reason, one for each reason.
+    """
 
     problem: Cause
+    others: tuple[tuple[Name, Cause], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from kerf.sharing.nvidia.choice import as_chosen, label_choices
 from kerf.sharing.nvidia.config_names import UnknownConfig
 from kerf.sharing.nvidia.mig import MpsOnInstances, NoMig, NoPlace, NoSuchProfile
 from kerf.sharing.nvidia.mig_geometry import ProfileStarts
+from kerf.sharing.nvidia.mig_parted import find_mig_configs
 from kerf.sharing.registry import configured, family_named, owner_of, problem_in
 from tests.sharing.nvidia.builders import (
     A10G,
@@ -248,3 +249,21 @@ def test_every_model_with_mig_is_a_known_card() -> None:
     assert {"A30", "A100", "H100", "H200", "B200", "B300", "RTX PRO Server 6000"} == set(mig_cards())
     for shape in (A30, A100, A100_80):
         assert all(profile.memory_mib <= shape.memory_mib for profile in shape.profiles)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_known"),
+    [
+        ('{"version": "v1", "mig-configs": {"mine": [{"devices": "all", "mig-enabled": false}]}}', True),
+        ('\n{\n  "mig-configs": {"mine": [{"devices": "all", "mig-enabled": false}]},\n  "version": "v1"\n}', True),
+        ("{version: v1, mig-configs: {mine: [{devices: all, mig-enabled: false}]}}", True),
+        ('"version": v1\n"mig-configs":\n  mine: [{devices: all, mig-enabled: false}]\n', True),
+        ("version: v1\nnotes: no mig-configs here\n", False),
+        ("other:\n  mig-configs: {mine: []}\n", False),
+    ],
+)
+def test_layouts_are_found_in_whatever_style_they_are_written(text: str, is_known: bool) -> None:
+    """mig-parted reads YAML, and JSON is YAML."""
+    found = find_mig_configs((ConfigMap("gpu-operator", "any-name", {"config.yaml": text}),))
+
+    assert is_known == found.knows("mine")

@@ -50,6 +50,7 @@ _KEEPERS = {
 }
 _GPU_HOUR = 36_000_000
 _OF_DEVICES = ("GPU", "MiB", "cores")
+_MOST_REASONS = 3
 _MOST_NAMED = 8
 """Of a list that a manifest may make as long as it likes."""
 
@@ -145,7 +146,9 @@ def _(cause: causes.ForeignFamily) -> str:
 
 @words.register
 def _(cause: causes.CardsNeverShown) -> str:
-    return cause_text(cause.problem)
+    found = [f"{name}: {cause_text(problem)}" for name, problem in cause.others[:_MOST_REASONS]]
+    more = len(cause.others) - len(found)
+    return "; ".join([cause_text(cause.problem), *found, *([f"and {more} more reasons"] if more else [])])
 
 
 @words.register

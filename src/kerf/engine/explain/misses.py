@@ -18,7 +18,7 @@ from kerf.engine.place.devices import asks_cards, place_on_devices
 from kerf.engine.place.fit import fit, nearest
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.allowed import excluding
-from kerf.engine.supply.offered import OfferedType
+from kerf.engine.supply.offered import OfferedType, with_others
 from kerf.model import causes
 from kerf.model.causes import Cause, Lack, Name, TargetKind, TargetName
 from kerf.model.constraints import INSTANCE_TYPE, untolerated
@@ -112,6 +112,8 @@ def misses_in(pool: NodePool, shape: Shape, evidence: Evidence) -> list[Misfit]:
     refused = [with_all_values(misfit, pool, every) for misfit in found if misfit is not None]
     # Of a type whose reservation the pods asked for, that is the answer, and not that they ask for no other offering.
     used_up = {each.target for each in refused if isinstance(each.cause, causes.ReservationUsedUp)}
+    reasons = with_others([(each.target.instance_type, each.cause) for each in refused])
+    refused = [replace(each, cause=cause) for each, cause in zip(refused, reasons, strict=True)]
     return [each for each in refused if each.target not in used_up or isinstance(each.cause, causes.ReservationUsedUp)]
 
 

@@ -561,6 +561,21 @@ def _as_observed(pool: NodePool, kind: InstanceType, market: Market) -> tuple[De
     )
 
 
+def with_others(found: Sequence[tuple[str, Cause]]) -> tuple[Cause, ...]:
+    """These causes, by instance type, each with the other reasons for which types of the pool show no card."""
+    reasons: dict[Cause, str] = {}
+    for name, cause in sorted(found, key=lambda each: each[0]):
+        if isinstance(cause, CardsNeverShown):
+            reasons.setdefault(cause.problem, name)
+    others = tuple((Name(name), problem) for problem, name in reasons.items())
+    return tuple(
+        replace(cause, others=tuple(each for each in others if each[1] != cause.problem))
+        if isinstance(cause, CardsNeverShown)
+        else cause
+        for _, cause in found
+    )
+
+
 def _sharing_problems(
     offers: Sequence[tuple[InstanceType, Sequence[_Variant]]], families: Sequence[Family]
 ) -> tuple[tuple[Cause, ...], tuple[Cause, ...]]:
@@ -569,7 +584,7 @@ def _sharing_problems(
     That also holds why no type at all shows its cards. A type that cannot be cut beside one that can is no problem.
     """
     useless: list[Cause] = []
-    hidden: list[Cause] = []
+    hidden: list[tuple[str, Cause]] = []
     is_any_shown = False
     for kind, variants in offers:
         by_choice: dict[tuple[str | None, ...], list[Cause | None]] = {}
@@ -581,10 +596,12 @@ def _sharing_problems(
             if len(problems) < len(found):
                 is_any_shown = True
                 continue
-            hidden.append(problems[0])
+            hidden.append((kind.name, problems[0]))
             if any(choice):
                 useless.append(problems[0])
-    wrong = useless if is_any_shown else hidden[:1] + useless
+    # What is wrong with a choice is said of that choice.
+    whole = () if is_any_shown or useless else with_others(hidden)
+    wrong = [*whole[:1], *useless]
     return tuple(dict.fromkeys(useless)), tuple(dict.fromkeys(wrong))
 
 

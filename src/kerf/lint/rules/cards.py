@@ -253,14 +253,24 @@ def sharing_shows_no_card(subject: Subject, context: LintContext) -> Notes:
     if not kinds or (is_mig and not any(map(_can_mig, kinds))):
         return
     obstacles = {kind.name: _obstacle(pool, kind, context) for kind in kinds}
-    name = min(obstacles)
-    why = obstacles[name]
-    if why is not None and all(obstacles.values()):
-        more = f" (and {len(kinds) - 1} more types)" if len(kinds) > 1 else ""
+    if all(obstacles.values()):
         path: Path = ("spec", "template", "metadata", "labels")
         stated = [at for at, _ in _mig_asked(subject)]
-        says = f"{name}{more}: {words.reason(why)}"
+        says = _each_reason(obstacles)
         yield Note(stated[0] if stated else path, says, "its nodes would show no GPU", at_key=True)
+
+
+def _each_reason(obstacles: Mapping[str, Cause | None]) -> str:
+    """The reasons, each once, with the first type by name that has it; no more than three."""
+    having: dict[str, list[str]] = {}
+    for name, why in sorted(obstacles.items()):
+        if why is not None:
+            having.setdefault(words.reason(why), []).append(name)
+    found = [
+        f"{names[0]}{f' (and {len(names) - 1} more types)' if len(names) > 1 else ''}: {text}"
+        for text, names in having.items()
+    ]
+    return "; ".join([*found[:3], *([f"and {len(found) - 3} more reasons"] if len(found) > 3 else [])])
 
 
 def _obstacle(pool: NodePool, kind: InstanceType, context: LintContext) -> Cause | None:

@@ -50,7 +50,9 @@ def larger_than_any_node(subject: Subject, context: LintContext) -> Notes:
             amounts = quantity_text(name, asked), quantity_text(name, most)
             most_there = f"the most that a node of its pools has is {amounts[1]} ({kind.name})"
             message = f"a pod asks for {amounts[0]} {name}; {most_there}"
-            yield Note((*subject.pod, "containers", 0, "resources"), message, "allow a larger type", at_key=True)
+            # Where cards are not shown at all, no size is.
+            hint = "allow a larger type" if most else ""
+            yield Note((*subject.pod, "containers", 0, "resources"), message, hint, at_key=True)
             return
 
 

@@ -159,11 +159,10 @@ class Mig(Partitioned):
         if problem is not None:
             return problem
         layouts = self.mig.layouts(named, shapes)
-        for shape, layout in zip(shapes, layouts, strict=True):
-            problem = _layout_problem(Name(named), shape, layout)
-            if problem is not None:
-                return problem
-        return self._shown_problem(Name(named), layouts, labels)
+        # What holds whatever the cards are comes before what one model lacks, unless the model has no MIG at all.
+        problem = _without_mig(Name(named), shapes, layouts) or self._shown_problem(Name(named), layouts, labels)
+        found = (_layout_problem(Name(named), *each) for each in zip(shapes, layouts, strict=True))
+        return problem or next((each for each in found if each is not None), None)
 
     def _shown_problem(self, named: Name, layouts: Sequence[Layout], labels: Mapping[str, str]) -> Cause | None:
         config = self.plugin.of(labels) or _NO_CONFIG
@@ -230,13 +229,17 @@ def _is_uniform(layouts: Sequence[Layout]) -> bool:
     return len(kinds) < 2 and all(len(layout.counts) < 2 for layout in layouts)
 
 
+def _without_mig(named: Name, shapes: Sequence[DeviceShape], layouts: Sequence[Layout]) -> Cause | None:
+    """The first card that is to be cut and has no MIG; None where each has it."""
+    cut = (shape for shape, layout in zip(shapes, layouts, strict=True) if layout.is_enabled)
+    return next((NoMig(named, Name(shape.model.name)) for shape in cut if not shape.profiles), None)
+
+
 def _layout_problem(named: Name, shape: DeviceShape, layout: Layout) -> Cause | None:
     """Why the card cannot have the layout; None when it can."""
     if not layout.is_enabled:
         return None
     model, known = Name(shape.model.name), tuple(Name(profile.name) for profile in shape.profiles)
-    if not known:
-        return NoMig(named, model)
     unknown = next((name for name in (*layout.counts, layout.fills) if name and name not in known), None)
     if unknown is not None:
         return NoSuchProfile(named, model, Name(unknown), known)

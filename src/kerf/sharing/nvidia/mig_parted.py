@@ -18,7 +18,8 @@ from kerf.sharing.nvidia.config_names import name_problem
 
 MIG_CONFIG = "nvidia.com/mig.config"
 MIG_STATE, MIG_DONE = "nvidia.com/mig.config.state", "success"
-_MARKS = re.compile(r"(?m)^mig-configs\s*:")
+_MARKS = re.compile(r"""(?m)^["']?mig-configs["']?\s*:|\A\s*\{(?s:.*)(?<![\w-])mig-configs["']?\s*:""")
+"""In YAML at the beginning of a line, or in a mapping of braces, as JSON has it."""
 _ALL = "all"
 _WHOLE_NAMES = ("all-disabled",)
 _UNIFORM = re.compile(r"all-(\d+g\.\d+gb(?:[+.-][a-z.]+)?)")
