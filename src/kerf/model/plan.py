@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from kerf.model.causes import Cause, Lack, NotBought, TargetName
+from kerf.model.causes import Cause, Lack, Name, NotBought, TargetName
 from kerf.model.constraints import Requirements, Taint
 from kerf.model.gpu import DeviceShape, Slice
 from kerf.model.instancetypes import OfferingKey
@@ -196,6 +196,7 @@ class Deletion:
 
     `moved` are pods that go to nodes that are there, with where.
     `replaced_by` are the launches of the same plan that must be up before: some of its pods go to each of them.
+    `exchanges` are the models of GPU that its pods have and get, where these are others.
     """
 
     node: str
@@ -207,6 +208,7 @@ class Deletion:
     moved: tuple[NodePlacement, ...] = ()
     why: str = ""
     replaced_by: tuple[str, ...] = ()
+    exchanges: tuple[tuple[Name, Name], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)

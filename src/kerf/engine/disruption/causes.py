@@ -497,10 +497,14 @@ class FloorCostsLess(Cause):
 
 @dataclass(frozen=True, slots=True)
 class TakesPods(Cause):
-    """Why a node is bought: so many pods come from these nodes, which go once it is up."""
+    """Why a node is bought: so many pods come from these nodes, which go once it is up.
+
+    `exchanges` are the models of GPU that they have there and get here, where these are others.
+    """
 
     pods: int
     nodes: tuple[Name, ...]
+    exchanges: tuple[tuple[Name, Name], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

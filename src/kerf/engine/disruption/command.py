@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+from kerf.engine.disruption.exchanges import with_exchanges
 from kerf.engine.supply.pricing import cards_bought, cards_in_use, cards_of, cluster_price
 from kerf.engine.world import World
 from kerf.model.plan import Cost, Deletion, GpuUse, Launch
@@ -22,6 +23,11 @@ class Command:
 
 def deleting(world: World, deletions: tuple[Deletion, ...]) -> Command:
     """Take these nodes away: what the cluster costs and which cards it has without them. Cost: linear in nodes."""
+    named, _ = with_exchanges(world, deletions, ())
+    return _deleting(world, named)
+
+
+def _deleting(world: World, deletions: tuple[Deletion, ...]) -> Command:
     before = cluster_price(world.snapshot.nodes, world.supply)
     paid, allocated = cards_in_use(world.snapshot, world.market)
     gone = {deletion.node for deletion in deletions}
@@ -32,6 +38,7 @@ def deleting(world: World, deletions: tuple[Deletion, ...]) -> Command:
 
 def replacing(world: World, deletions: tuple[Deletion, ...], launches: tuple[Launch, ...]) -> Command:
     """The same, with nodes that are bought first. Cost: linear in nodes."""
-    gone = deleting(world, deletions)
+    deletions, launches = with_exchanges(world, deletions, launches)
+    gone = _deleting(world, deletions)
     cost = replace(gone.cost, after_micro=gone.cost.after_micro + sum(launch.price_micro for launch in launches))
     return Command(cost, replace(gone.gpus, paid=gone.gpus.paid + cards_bought(launches)), deletions, launches)

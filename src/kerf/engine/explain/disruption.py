@@ -1,6 +1,6 @@
 """The words for why a node stays or goes: the only place that has them. Those of obstacles are Karpenter's."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -343,7 +343,17 @@ def drift_text(reason: str) -> str:
 
 
 def removal_text(deletion: Deletion, currency: str) -> str:
-    """Why a node is taken away, and what that saves."""
+    """Why a node is taken away, what that saves, and which other GPUs its pods get."""
+    return _removal_text(deletion, currency) + _exchange_text(deletion.exchanges)
+
+
+def _exchange_text(exchanges: Iterable[tuple[str, str]]) -> str:
+    """`; A10G -> T4` for pods that are moved to another model of GPU."""
+    named = ", ".join(f"{old} -> {new}" for old, new in exchanges)
+    return f"; {named}" if named else ""
+
+
+def _removal_text(deletion: Deletion, currency: str) -> str:
     saves = f"saves {price_text(deletion.saved_micro)} {currency}/h"
     match deletion.cause:
         case EmptyFor(seconds):
@@ -394,7 +404,8 @@ def _(cause: TakesPods) -> str:
     nodes, go = ("node", "goes") if len(cause.nodes) == 1 else ("nodes", "go")
     if not cause.pods:
         return f"comes in the place of {nodes} {some(cause.nodes)}, which then {go}"
-    return f"takes {counted(cause.pods, 'pod')} of {nodes} {some(cause.nodes)}, which then {go}"
+    taken = f"takes {counted(cause.pods, 'pod')} of {nodes} {some(cause.nodes)}, which then {go}"
+    return taken + _exchange_text(cause.exchanges)
 
 
 def explained(command: Command) -> Plan:
