@@ -105,8 +105,6 @@ class _Cards:
     cores: list[int]
     placements: list[tuple[Placement, ...]]
     order: list[int]
-    booked_memory: int = 0
-    booked_cores: int = 0
 
     @classmethod
     def of(cls, devices: Sequence[DeviceState]) -> "_Cards":
@@ -125,8 +123,6 @@ class _Cards:
         self.slots[at] += 1
         self.memory[at] += share.memory_mib
         self.cores[at] += share.cores
-        self.booked_memory += share.memory_mib
-        self.booked_cores += share.cores
         if share.placement is not None:
             self.placements[at] = (*self.placements[at], share.placement)
 
@@ -147,22 +143,23 @@ def place(
     An init container is placed alone, on the cards as they are; app containers each see those before them. A container
     without a GPU has no segment, unless a card is registered as exactly `NVIDIA` (then it has an empty one).
     """
-    segments: list[Segment] = []
     counts_empty = any(d.model == VENDOR for d in devices)
-    apps = _Cards.of(devices)
+    apps, init_count = _Cards.of(devices), sum(container.is_init for container in containers)
+    of_init, of_apps = list[Segment](), list[Segment]()
     for container in containers:
+        segments = of_init if container.is_init else of_apps
         if container.request is None:
             if counts_empty:
                 segments.append(())
             continue
         cards = _Cards.of(devices) if container.is_init else apps
-        taken = _Walk(cards, container.request, request).take()
+        taken = _Walk(cards, container.request, request, tuple(segments), init_count).take()
         if isinstance(taken, Shortage):
             return taken
         for share in taken:
             cards.book(share)
         segments.append(taken)
-    return tuple(segments)
+    return (*of_init, *of_apps)
 
 
 @dataclass(slots=True)
@@ -172,6 +169,9 @@ class _Walk:
     cards: _Cards
     ask: SliceRequest
     request: Request
+    earlier: tuple[Segment, ...] = ()
+    """What containers of the same kind, init or not, got before it."""
+    init_count: int = 0
     taken: list[Share] = field(default_factory=list)
     refusals: list[tuple[int, Name]] = field(default_factory=list)
     dropped: int = 0
@@ -259,7 +259,7 @@ class _Walk:
     def _overload(self, position: int, device: DeviceState, memory: int, cores: int) -> Name | None:
         """Which limit of quota or card the share would break; None when none."""
         cards = self.cards
-        if self.request.headroom is not None and not self._within_quota(self.request.headroom, memory, cores):
+        if self.request.headroom is not None and not self._within_quota(self.request.headroom, position):
             return OVER_QUOTA
         if device.memory_mib - cards.memory[position] < memory:
             return NO_MEMORY
@@ -271,10 +271,31 @@ class _Walk:
             return CORES_EXHAUSTED
         return None
 
-    def _within_quota(self, headroom: Headroom, memory: int, cores: int) -> bool:
-        memory += self.cards.booked_memory + sum(share.memory_mib for share in self.taken)
-        cores += self.cards.booked_cores + sum(share.cores for share in self.taken)
-        return headroom.allows(memory, cores)
+    def _within_quota(self, headroom: Headroom, position: int) -> bool:
+        """As `fitQuota` of HAMi counts the pod with one more share: `CollapseInitContainerUsage` (v2.10.0) of what its
+        containers of this kind have by then.
+
+        On each card the larger of two: the most that one of the first containers takes, as many as the pod has init
+        containers, and the sum of the others. App containers are counted without those for init containers, so the
+        first of them count as if they ran one after the other.
+        """
+        cards, cores = self.cards, min(self.ask.cores, 100)
+        mine = [
+            (at, self.ask.memory_on(cards.devices[at]), cores) for at in (*(s.position for s in self.taken), position)
+        ]
+        before = [[(share.position, share.memory_mib, share.cores) for share in each] for each in self.earlier]
+        peaks, sums = dict[str, tuple[int, int]](), dict[str, tuple[int, int]]()
+        for number, segment in enumerate((*before, mine)):
+            for at, memory, points in segment:
+                key = cards.devices[at].id
+                if number < self.init_count:
+                    held = peaks.get(key, (0, 0))
+                    peaks[key] = max(held[0], memory), max(held[1], points)
+                else:
+                    held = sums.get(key, (0, 0))
+                    sums[key] = held[0] + memory, held[1] + points
+        used = [(peaks.get(key, (0, 0)), sums.get(key, (0, 0))) for key in {**peaks, **sums}]
+        return headroom.allows(sum(max(a[0], b[0]) for a, b in used), sum(max(a[1], b[1]) for a, b in used))
 
     def _best_linked(self) -> Segment:
         """Of all cards that would do: for one the worst linked, for several the best linked among themselves."""
