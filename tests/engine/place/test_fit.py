@@ -9,7 +9,7 @@ from kerf.engine.explain.causes import misfit_reason, misfit_sentence, missing_t
 from kerf.engine.place.fit import Placed, fit, nearest, take
 from kerf.engine.place.target import Room
 from kerf.model.causes import Name, NothingOffered, TargetKind, TargetName
-from kerf.model.constraints import ARCH, HOSTNAME, ZONE, Requirement, Requirements, Taint, Toleration
+from kerf.model.constraints import ARCH, HOSTNAME, INSTANCE_TYPE, ZONE, Requirement, Requirements, Taint, Toleration
 from kerf.model.plan import Misfit, Stage
 from kerf.model.pods import Container, HostPort, PodSpec, port_in_conflict
 from kerf.testing.builders import a_pod, a_pool, resources
@@ -162,6 +162,24 @@ def test_a_pod_narrows_what_the_pool_leaves_open() -> None:
 
     assert isinstance(second, Misfit)
     assert {"a"} == set(first.room.requirements["team"].values)
+
+
+def test_of_a_long_list_of_values_only_those_count_that_a_node_may_have() -> None:
+    """Sixty pods that list a thousand values each would make every node to be remember sixty thousand."""
+    offered = offer(a_pool(requirements=asking("team", "In", "a", "b", "c")), M5)
+    many = [f"x{number}" for number in range(1_000)]
+    room = offered.room
+    for number in range(3):
+        names = [f"{number}-{name}" for name in many]
+        asked = asking("team", "NotIn", *names, "b", "d").intersect(asking(INSTANCE_TYPE, "NotIn", *names))
+        placed = fit(offered.target, room, shape_of(a_pod(node_selector=asked)))
+        assert isinstance(placed, Placed)
+        room = placed.room
+
+    assert {"b"} == room.requirements["team"].values
+    assert INSTANCE_TYPE not in room.requirements
+    for team, fits in (("a", True), ("b", False), ("c", True)):
+        assert fits == isinstance(fit(offered.target, room, shape_of(a_pod(selector={"team": team}))), Placed)
 
 
 def test_a_pool_label_fixes_the_value() -> None:

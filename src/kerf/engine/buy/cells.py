@@ -95,14 +95,32 @@ def cells(keys: Sequence[str], offered_types: Sequence[OfferedType], holding: Ho
 
 def _cells(keys: Sequence[str], offered_types: Sequence[OfferedType], rows: Sequence[int]) -> tuple[Cell, ...]:
     found: dict[Place, Cell] = {}
+    stated = {key for offered in offered_types for key in offered.target.requirements}
+    # Pods may name many labels that no node to be has.
+    varying = [at for at, key in enumerate(keys) if _is_known(key) or ALIASES.get(key, key) in stated]
     for row, offered in zip(rows, offered_types, strict=True):
         for offering in offered.offerings:
-            for place in product(*(_values(key, offered, offering) for key in keys)):
-                cell = found.setdefault(place, Cell(place))
+            for values in product(*(_values(keys[at], offered, offering) for at in varying)):
+                cell = found.get(values)
+                if cell is None:
+                    cell = found[values] = Cell(_placed(values, varying, len(keys)))
                 cell.prices[row] = min(offering.price_micro, cell.prices.get(row, offering.price_micro))
                 target = offered.target
                 cell.kinds.setdefault(row, (target.requirements, target.taints))
-    return tuple(found[place] for place in sorted(found, key=lambda place: tuple(value or "" for value in place)))
+    return tuple(found[values] for values in sorted(found, key=lambda values: tuple(value or "" for value in values)))
+
+
+def _placed(values: Place, at: Sequence[int], labels: int) -> Place:
+    """The values of so many labels: these at their places, none of the others."""
+    place: list[str | None] = [None] * labels
+    for number, value in zip(at, values, strict=True):
+        place[number] = value
+    return tuple(place)
+
+
+def _is_known(key: str) -> bool:
+    """Whether the offering says it of each node."""
+    return ALIASES.get(key, key) in (ZONE_ID, ZONE, CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL)
 
 
 def _values(key: str, offered: OfferedType, offering: Offering) -> tuple[str | None, ...]:

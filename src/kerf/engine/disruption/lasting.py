@@ -1,10 +1,13 @@
 """Prices by which moves are judged: those that last.
 
 A price that goes to and fro is answered too late each time: the move is paid for, and the price is back. So a price
-that has changed counts once what is saved by it has come to what a move costs. Each further change within a day makes
-that four times as long, and until then the offering counts for what it has cost on average: a node that stays for a day
-costs that. A node that goes is judged by the less of this and its present price, and one that is bought by the more.
+that has changed counts once it has cost as much as a move does, and a step that saves something by such a price alone
+waits until it would have saved as much. Each further change within a day makes that four times as long, and until then
+the offering counts for what it has cost on average: a node that stays for a day costs that. A node that goes is judged
+by the less of this and its present price, and one that is bought by the more.
 """
+
+from collections.abc import Callable, Iterable, Sequence
 
 from kerf.engine.supply.pricing import bought_as, present_price
 from kerf.engine.world import World
@@ -23,34 +26,75 @@ _AGAIN = 4
 def node_price(node: ClusterNode, world: World) -> int:
     """What an hour of a node that may go counts for, in micro-units: no more than it costs now."""
     price = present_price(node, world.supply)
-    return min(price, _lasting(bought_as(node), price, world)) if world.market.price_histories else price
+    history = world.market.price_history_of.get(bought_as(node)) if world.market.price_histories else None
+    return price if history is None else min(price, _counted(history, price, world))
 
 
-def launch_price(launch: Launch, world: World) -> int:
-    """What an hour of a node to buy counts for, in micro-units: no less than it costs now."""
-    price = launch.price_micro
-    return max(price, _lasting(launch.offering, price, world)) if world.market.price_histories else price
+def saved_micro(nodes: Iterable[ClusterNode], launches: Sequence[Launch], world: World) -> int:
+    """What is saved an hour, in micro-units, where these are bought in the place of the nodes; 0 or less where that has
+    to last for longer. Cost: linear in both."""
+    before = [(present_price(node, world.supply), bought_as(node)) for node in nodes]
+    after = [(launch.price_micro, launch.offering) for launch in launches]
+    now_micro = sum(price for price, _ in before) - sum(price for price, _ in after)
+    known = world.market.price_history_of
+    changed = [known[offering] for _, offering in (*before, *after) if offering in known]
+    if not changed:
+        return now_micro
+    counted, earlier = (
+        sum(min(price, lasting(price, offering)) for price, offering in before)
+        - sum(max(price, lasting(price, offering)) for price, offering in after)
+        for lasting in (_lasting(world, _counted), _lasting(world, _earlier))
+    )
+    if earlier > 0 or counted <= 0:
+        return counted
+    since_s = world.snapshot.taken_at_s - max(each.changed_s for each in changed)
+    paid = sum(price for price, _ in after) * _patience_s(max(each.changes for each in changed))
+    return counted if now_micro * since_s >= paid else 0
 
 
-def _lasting(offering: OfferingKey, price_micro: int, world: World) -> int:
-    """`price_micro` is what it costs in its pool: NodeOverlays change it by as much as the price that lasts."""
-    history = world.market.price_history_of.get(offering)
-    if history is None or not history.price_micro:
+_Rule = Callable[[PriceHistory, int, World], int]
+
+
+def _lasting(world: World, rule: _Rule) -> Callable[[int, OfferingKey], int]:
+    """What an offering of that price counts for."""
+    known = world.market.price_history_of
+
+    def lasting(price_micro: int, offering: OfferingKey) -> int:
+        history = known.get(offering)
+        return price_micro if history is None else rule(history, price_micro, world)
+
+    return lasting
+
+
+def _counted(history: PriceHistory, price_micro: int, world: World) -> int:
+    """`price_micro` is what it costs in its pool, where that price has lasted; else what it cost before."""
+    since_s = world.snapshot.taken_at_s - history.changed_s
+    before_micro = _before(history, since_s)
+    highest_micro = max(before_micro, history.price_micro)
+    if since_s * abs(history.price_micro - before_micro) >= _patience_s(history.changes) * highest_micro:
         return price_micro
-    return price_micro * _counted(history, world.snapshot.taken_at_s) // history.price_micro
+    return _earlier(history, price_micro, world)
 
 
-def _counted(history: PriceHistory, now_s: float) -> int:
-    since_s = now_s - history.changed_s
+def _earlier(history: PriceHistory, price_micro: int, world: World) -> int:
+    """What it cost before. NodeOverlays change that by as much as the price of now."""
+    if not history.price_micro:
+        return price_micro
+    since_s = world.snapshot.taken_at_s - history.changed_s
+    before_micro = _before(history, since_s)
+    if history.changes > 1:
+        earlier_s = min(history.for_s, REMEMBERED_S - since_s)
+        before_micro = round((before_micro * earlier_s + history.price_micro * since_s) / max(1.0, earlier_s + since_s))
+    return price_micro * before_micro // history.price_micro
+
+
+def _before(history: PriceHistory, since_s: float) -> int:
+    """Before the last change, and on average where there were more; the price of now after a day without one."""
     if since_s >= REMEMBERED_S:
         return history.price_micro
-    is_first = history.changes <= 1
-    before_micro = history.before_micro if is_first else history.mean_micro
-    highest_micro = max(before_micro, history.price_micro)
-    due = _PAID_S * _AGAIN ** min(history.changes - 1, 30) * highest_micro
-    if since_s * abs(history.price_micro - before_micro) >= due:
-        return history.price_micro
-    if is_first:
-        return before_micro
-    earlier_s = min(history.for_s, REMEMBERED_S - since_s)
-    return round((before_micro * earlier_s + history.price_micro * since_s) / max(1.0, earlier_s + since_s))
+    return history.before_micro if history.changes <= 1 else history.mean_micro
+
+
+def _patience_s(changes: int) -> int:
+    seconds: int = _PAID_S * _AGAIN ** min(changes - 1, 30)
+    return seconds

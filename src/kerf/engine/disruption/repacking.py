@@ -17,7 +17,7 @@ from kerf.engine.disruption.candidates import Candidate, candidates, may_save, m
 from kerf.engine.disruption.causes import Alternative, FloorCostsLess, Lacks, NoAlternative, Repacked, RepackedInTurn
 from kerf.engine.disruption.command import Command, replacing
 from kerf.engine.disruption.disturbance import MILLION, Restarts, life_s, of_node
-from kerf.engine.disruption.lasting import launch_price, node_price
+from kerf.engine.disruption.lasting import node_price, saved_micro
 from kerf.engine.disruption.parts import part_of
 from kerf.engine.disruption.substitution import Substitutes, Substitution, real
 from kerf.engine.disruption.unfilled import came_lately, unfilled_share
@@ -296,9 +296,9 @@ class _Tries:
             return 0.0, None
         going = {each.node.name for each in found.victims}
         moved = [each for each in wasted if each.candidate.node.name in going]
-        saved_micro = _saved_micro(found, self._world, self._unfilled)
-        gain = _gain(moved, found, substitutes.start_s, saved_micro)
-        return (0.0, None) if gain <= 0 or _is_noise(found, saved_micro) else (gain, found)
+        lasting_micro = _saved_micro(found, self._world, self._unfilled)
+        gain = _gain(moved, found, substitutes.start_s, lasting_micro)
+        return (0.0, None) if gain <= 0 or _is_noise(found, lasting_micro) else (gain, found)
 
 
 _Within = Callable[[Sequence[_Judged]], list[_Judged]]
@@ -367,13 +367,13 @@ def _lacks(world: World, substitutes: Substitutes, candidate: Candidate, found: 
         return _gate(world, candidate, found)
     if _needs_turns(saving):
         return Lacks.TURNS
-    saved_micro = _saved_micro(saving, world, unfilled)
-    if _is_noise(saving, saved_micro):
+    lasting_micro = _saved_micro(saving, world, unfilled)
+    if _is_noise(saving, lasting_micro):
         return Lacks.MARGIN
     if not Balance(world).allows([candidate], saving.saved_micro):
         return Lacks.BALANCE
     judged = _Fleet(world, [candidate]).judged
-    return Lacks.NOTHING if judged and _gain(judged, saving, substitutes.start_s, saved_micro) > 0 else Lacks.WORTH
+    return Lacks.NOTHING if judged and _gain(judged, saving, substitutes.start_s, lasting_micro) > 0 else Lacks.WORTH
 
 
 def unfilled_of(world: World) -> float:
@@ -401,8 +401,7 @@ def _saved_micro(found: Substitution, world: World, unfilled: float) -> float:
 
 
 def _lasting_saved_micro(found: Substitution, world: World) -> int:
-    before_micro = sum(node_price(each.cluster_node, world) for each in found.victims)
-    return before_micro - sum(launch_price(launch, world) for launch in found.launches)
+    return saved_micro((each.cluster_node for each in found.victims), found.launches, world)
 
 
 def _needs_turns(found: Substitution) -> bool:

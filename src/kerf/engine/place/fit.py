@@ -44,6 +44,8 @@ from kerf.sharing.shown import of_cards
 _NAMES = (HOSTNAME, NODE_NAME)
 """Keys by which pods ask for a node by its name."""
 _NOT_ASKED = (*_NAMES, *COMING_LABELS)
+_MANY = 64
+"""Values that one requirement may well list."""
 """Keys that claims never ask for."""
 _TERMS = "terms"
 """Under which a spec keeps its terms as `_agreeing` asks for them (`PodSpec.answers`)."""
@@ -89,7 +91,7 @@ def narrowed(target: Target, room: Room, shape: Shape) -> Requirements | Misfit:
                 # Nor is a label that every node gets once it is up.
                 is_plain = not any(key in alternative for key in _NOT_ASKED)
                 asked = alternative if is_plain else alternative.without(_NOT_ASKED)
-                asked = asked.decided(target.requirements)
+                asked = _that_matter(asked.decided(target.requirements), target)
                 agreed = agreed.intersect(asked) if asked else agreed
             if _is_sold(target, agreed):
                 return agreed
@@ -99,6 +101,24 @@ def narrowed(target: Target, room: Room, shape: Shape) -> Requirements | Misfit:
     misfit = label_misfit(target, room, terms[0])
     assert misfit is not None
     return misfit if shape.spec.mounts == NO_MOUNTS else _of_volumes(target, room, shape, misfit)
+
+
+def _that_matter(asked: Requirements, target: Target) -> Requirements:
+    """The same, of a long list of values that are not wanted only those that a node of the target may have: what is
+    asked of a node grows with every pod that it gets."""
+    long = [each for each in asked.values() if each.complement and len(each.values) > _MANY]
+    if not long:
+        return asked
+    held = ((each, target.requirements.get(each.key)) for each in long)
+    cut = {
+        each.key: replace(each, values=each.values & (own.values if own is not None else frozenset()))
+        for each, own in held
+        if own is None or not own.complement
+    }
+    kept = Requirements(
+        each for each in cut.values() if each.values or each.at_least is not None or each.at_most is not None
+    )
+    return asked.without(cut).intersect(kept)
 
 
 def _agreeing(target: Target, spec: PodSpec, terms: Sequence[Requirements]) -> Iterator[Requirements]:
