@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kerf.cli.cards import Card, Holder, cards_of
+from kerf.cli.echo import echo
 from kerf.cli.exits import DONE
 from kerf.cli.inputs.input import ReadInput, Source, read_input
 from kerf.cli.inputs.naming import Wanted
@@ -16,6 +17,7 @@ from kerf.cli.plan.json import API_VERSION, Json, cards_number
 from kerf.cli.prices import price_cell, price_of, unpriced_text
 from kerf.cli.render import counted, emit, table
 from kerf.cli.stages import age_text, stage_of
+from kerf.engine.explain.notes import unread_cards
 from kerf.engine.supply.pricing import capacity_type_of, present_price
 from kerf.model.constraints import INSTANCE_TYPE, NODE_POOL, ZONE
 from kerf.model.instancetypes import price_text
@@ -31,6 +33,8 @@ _ENOUGH = 60
 def show_gpus(flags: dict[str, Any]) -> int:
     """Print each GPU and its holders; the exit code. Raises ObjectNotFound for a node that is not there."""
     read = _selected(read_input(Source.of(flags)), flags)
+    for note in unread_cards(read.snapshot.nodes):
+        echo(f"note: {note}", err=True)
     cards = [(node, card) for node in read.snapshot.nodes for card in cards_of(node, read.snapshot)]
     cards = in_order(cards, lambda card: _card_object(*card), flags["sort_by"])
     is_wide = flags["output"] == "wide"

@@ -67,6 +67,8 @@ BROKEN = [
     ('[{"health":1}]', r"\[0\].health: expected true or false, got 1"),
     ('[{"migProfiles":[{"placements":4}]}]', r"\[0\].migProfiles\[0\].placements: expected a list, got 4"),
     ("GPU-a,10,15360:", "expected a JSON list, or id,count"),
+    (f"[{T4},{T4}]", r"\[1\].id: expected the UUID of a card that stands nowhere else, got 'GPU-9a'"),
+    ("GPU-a,1,15360,100,NVIDIA,0,true:GPU-a,1,15360,100,NVIDIA,0,true:", r"\[1\].id: expected the UUID of a card that"),
     ("GPU-a,ten,15360,100,NVIDIA,0,true:", "expected a JSON list, or id,count"),
 ]
 
@@ -76,6 +78,20 @@ def test_a_register_that_cannot_be_read_is_reported_with_node_and_field(text: st
     """Place, path, expected, got."""
     with pytest.raises(DecodeError, match=f"Node n1: .*{expected}"):
         Hami().inventory(Node("n1", annotations={"hami.io/node-nvidia-register": text}))
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=6))
+@examples(50)
+def test_cards_have_an_index_each_in_the_order_of_those_registered(indexes: list[int]) -> None:
+    """Those that differ are kept; where two are equal, all are numbered from 0, equal ones by their place."""
+    text = json.dumps([{"id": f"GPU-{place}", "index": index} for place, index in enumerate(indexes)])
+    read = [device.index for device in parse_register(text)]
+
+    if len(set(indexes)) == len(indexes):
+        assert indexes == read
+    else:
+        in_order = sorted(range(len(indexes)), key=lambda place: (indexes[place], place))
+        assert [read.index(rank) for rank in range(len(indexes))] == in_order
 
 
 @pytest.mark.parametrize("text", [None, "", "  ", "[]"])

@@ -13,7 +13,7 @@ from kerf.model.market import Market
 from kerf.model.plan import Launch
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.quantities import CPU, MEMORY, PODS
-from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.model.uses import uses_problems
 from kerf.sharing.family import SHARING, Family
 from kerf.sharing.hami.family import Basis, Hami
@@ -87,6 +87,7 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
             "a node takes them until its pod limit, however busy it is; give them cpu and memory requests"
         )
     found += _leaving_notes(pending, snapshot)
+    found += unread_cards(snapshot.nodes)
     found += _booked_notes(pending, snapshot)
     found += _policy_notes(pending, snapshot)
     found += assumed_notes(pending, snapshot)
@@ -97,6 +98,18 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
         )
     found.extend(pool_notes(snapshot, market, pending))
     return (*found, *_run_notes(snapshot))
+
+
+def unread_cards(nodes: Iterable[ClusterNode]) -> list[str]:
+    """Nodes that no pod is planned onto, because their cards cannot be planned with; each of the first few with why."""
+    broken = [(node.name, node.problem) for node in nodes if node.problem is not None]
+    found = [f"node {name} takes no pod: {cause_text(why)}" for name, why in broken[:_MOST_ALIKE]]
+    if len(broken) > _MOST_ALIKE:
+        others = [name for name, _ in broken[_MOST_ALIKE:]]
+        take = "takes" if len(others) == 1 else "take"
+        text = f"{counted(len(others), 'more node')} ({some(others)}) {take} no pod"
+        found.append(f"{text}: kerf explain node/NAME says why")
+    return found
 
 
 def _leaving_notes(pods: Iterable[Pod], snapshot: ClusterSnapshot) -> list[str]:

@@ -87,14 +87,34 @@ def _compact(value: object) -> str:
 
 @lru_cache(maxsize=8192)
 def parse_register(text: str, place: str = "") -> tuple[DeviceState, ...]:
-    """The idle cards that a register annotation names, in its order. Raises DecodeError.
+    """The idle cards that a register annotation names, in its order; no two have one UUID or index. Raises DecodeError.
 
     Both forms: the JSON list, and the older `id,count,mem,core,type,numa,health[,index,mode]:` of each card. A node is
     looked at for each of its pods that comes or goes, and its register hardly ever changes.
     """
     if not text.lstrip().startswith("["):
-        return _parse_legacy(text, place)
-    return tuple(_device(fields) for fields in _objects(REGISTER, text, place))
+        return _distinct(_parse_legacy(text, place), place)
+    return _distinct([_device(fields) for fields in _objects(REGISTER, text, place)], place)
+
+
+def _distinct(devices: Sequence[DeviceState], place: str) -> tuple[DeviceState, ...]:
+    """The cards, each with an index of its own. Raises DecodeError for one that stands there twice.
+
+    HAMi knows a card by its UUID, and what a pod holds of a UUID would count on one of two such cards alone. An index
+    is for order only: where two cards have one, they are numbered in the order in which HAMi would sort them.
+    """
+    first: dict[str, int] = {}
+    for position, device in enumerate(devices):
+        before = first.setdefault(device.id, position)
+        if before != position:
+            path, expected = f"{REGISTER}[{position}].id", "the UUID of a card that stands nowhere else"
+            hint = f"entry {before} has it too, and HAMi knows cards by it alone"
+            raise DecodeError(path, expected, device.id, place=place, hint=hint)
+    if len({device.index for device in devices}) == len(devices):
+        return tuple(devices)
+    order = sorted(range(len(devices)), key=lambda position: devices[position].index)
+    number = {position: rank for rank, position in enumerate(order)}
+    return tuple(replace(device, index=number[position]) for position, device in enumerate(devices))
 
 
 class _Fields:
