@@ -318,3 +318,61 @@ def test_a_node_class_of_another_provider_is_no_misspelt_one(group: str, kind: s
     )
 
     assert at == [each.path.rpartition(".")[2] for each in looked(text).findings if each.code == "KL079"]
+
+
+ABOVE = """\
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: c%s}
+spec:
+  schedule: "@daily"
+  jobTemplate:
+    metadata: {labels: {a: b}%s}
+    spec:
+      template:
+        metadata: {labels: {a: b}%s}
+        spec:
+          restartPolicy: Never
+          containers: [{name: main, image: x, resources: {requests: {cpu: 1, memory: 1Gi}}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "reader"),
+    [
+        ("nvidia.com/use-gputype", "HAMi reads"),
+        ("hami.io/node-scheduler-policy", "HAMi reads"),
+        ("gpu-fraction", "KAI Scheduler reads"),
+        ("karpenter.sh/do-not-disrupt", "Karpenter and Kerf read"),
+        ("kerf.dev/restart-cost", "Kerf reads"),
+    ],
+)
+def test_annotations_of_pods_are_looked_for_above_them(key: str, reader: str) -> None:
+    """On the object and on the Jobs of a CronJob; on the template, or where the template has it as well, they count."""
+    stated = f', annotations: {{{key}: "true"}}'
+
+    for places in ((stated, "", ""), ("", stated, "")):
+        (found,) = [each for each in looked(ABOVE % places).findings if each.code == "KL083"]
+        assert found.message == f"{key} does nothing on a CronJob: {reader} it of pods"
+    for places in (("", "", stated), (stated, "", stated)):
+        assert "KL083" not in codes(looked(ABOVE % places))
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("nvidia.com/use-gpu-type", "nvidia.com/use-gputype"),
+        ("hami.io/gpu-schedular-policy", "hami.io/gpu-scheduler-policy"),
+        ("hami.io/vgpu-node", ""),
+        ("hami.io/bind-time", ""),
+        ("nvidia.com/use-gputype", ""),
+        ("example.com/use-gputypes", ""),
+    ],
+)
+def test_an_annotation_that_is_nearly_one_of_hamis_is_said(key: str, meant: str) -> None:
+    """What HAMi writes itself, and what is far from all of its annotations, is none."""
+    found = [
+        each for each in looked(ABOVE % ("", "", f", annotations: {{{key}: A10}}")).findings if each.code == "KL082"
+    ]
+
+    assert ([f"is {meant} meant?"] if meant else []) == [each.hint for each in found]

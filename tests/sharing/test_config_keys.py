@@ -50,6 +50,14 @@ def test_documented_keys_are_known() -> None:
             plugin_map(sharing("timeSlicing").replace("replicas", "replica")),
             ["sharing.timeSlicing.resources[0].replica"],
         ),
+        (
+            ConfigMap(
+                "kube-system",
+                "hami-device-plugin",
+                {"config.json": '{"nodeConfig": [{"Name": "a", "deviceSplitCount": 2, "deviceSplitCounts": 3}]}'},
+            ),
+            ["nodeConfig[0].deviceSplitCounts"],
+        ),
         (hami("nvdia: {deviceSplitCount: 4}\nnvidia: {deviceSplitcount: 4}"), ["nvdia", "nvidia.deviceSplitcount"]),
     ],
 )

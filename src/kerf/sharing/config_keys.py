@@ -15,9 +15,10 @@ from kerf.model.snapshot import ConfigMap
 from kerf.sharing.config_yaml import Field, document, repeated_keys
 from kerf.sharing.hami.config import CONFIG_KEY, CONFIG_MAP, NVIDIA_KEYS
 from kerf.sharing.nvidia.device_plugin import is_configuration
+from kerf.sharing.unheeded import NODES_KEY, sets_nodes
 
 _MOST = 20
-HAMI = "HAMi"
+HAMI, _FOR_NODES = "HAMi", "HAMi's device plugin"
 """The program, as findings name it."""
 _PLUGIN_MAPS = ("time-slicing-config", "mps-config", "device-plugin-config", "nvidia-device-plugin-configs")
 _VERSION = re.compile(r"""(?m)^version\s*:\s*["']?v1\b""")
@@ -58,6 +59,18 @@ _HAMI: _Keys = {
 }
 
 
+_NODES: _Keys = {
+    "nodeconfig": {
+        **_leaves(
+            "name operatingmode devicememoryscaling devicecorescaling devicesplitcount preconfigureddevicememory"
+        ),
+        **_leaves("enablenumatopology migstrategy enablegetpreferredallocation"),
+        "filterdevices": _leaves("uuid index"),
+    }
+}
+"""Of HAMi's settings for single nodes, which Go's encoding/json reads in any case."""
+
+
 @dataclass(frozen=True, slots=True)
 class UnknownKey:
     """A key that `program` passes over: under which key of `data` it stands, its path there, and its known siblings."""
@@ -76,13 +89,13 @@ def unknown_keys(config_map: ConfigMap) -> tuple[UnknownKey, ...]:
     """
     found: list[UnknownKey] = []
     for data_key, text, program in _texts(config_map):
-        keys = _HAMI if program == HAMI else _PLUGIN
+        keys = {HAMI: _HAMI, _FOR_NODES: _NODES}.get(program, _PLUGIN)
         try:
             whole = document(config_map, data_key, text)
         except DecodeError:
             continue
         prefix = f"{whole.path}."
-        for path, key, known in islice(_unknown(whole, keys), _MOST):
+        for path, key, known in islice(_unknown(whole, keys, in_any_case=program == _FOR_NODES), _MOST):
             found.append(UnknownKey(program, data_key, path.removeprefix(prefix), key, known))
     return tuple(found)
 
@@ -102,11 +115,14 @@ def _texts(config_map: ConfigMap) -> Iterator[tuple[str, str, str]]:
         is_hami = config_map.name == CONFIG_MAP and data_key == CONFIG_KEY
         # Without a key that it knows a text is no configuration to Kerf: then the name of the map says what it is.
         is_named = config_map.name in _PLUGIN_MAPS and "mig-configs" not in text
-        if is_hami or is_configuration(text) or (is_named and _VERSION.search(text)):
+        if data_key == NODES_KEY and sets_nodes(config_map):
+            yield data_key, text, _FOR_NODES
+        elif is_hami or is_configuration(text) or (is_named and _VERSION.search(text)):
             yield data_key, text, HAMI if is_hami else "NVIDIA's device plugin"
 
 
-def _unknown(whole: Field, keys: _Keys) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+def _unknown(whole: Field, keys: _Keys, *, in_any_case: bool) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    word = str.lower if in_any_case else str
     # By a stack: the text is any tenant's, and what is below a known key has the depth of `keys` and no more.
     waiting: list[tuple[Field, _Keys]] = [(whole, keys)]
     while waiting:
@@ -115,7 +131,7 @@ def _unknown(whole: Field, keys: _Keys) -> Iterator[tuple[str, str, tuple[str, .
             waiting += [(item, known) for item in reversed(list(field.items()))]
         elif isinstance(field.value, dict):
             for key, child in field.children():
-                if key not in known:
+                if word(key) not in known:
                     yield child.path, key, tuple(sorted(known))
-            below = [(child, held) for key, child in field.children() if (held := known.get(key)) is not None]
+            below = [(child, held) for key, child in field.children() if (held := known.get(word(key))) is not None]
             waiting += reversed(below)

@@ -51,7 +51,7 @@ SAID: dict[str, tuple[list[Json], str]] = {
     ),
     "a policy": (
         hamis({"hami.io/node-scheduler-policy": "binpak"}),
-        "default/p0: hami.io/node-scheduler-policy: HAMi knows no policy 'binpak'",
+        "default/p0: hami.io/node-scheduler-policy: HAMi does not know 'binpak'",
     ),
     "an annotation above": (
         [pool({"gpu": "on"}), deployment("itself")],
@@ -66,6 +66,19 @@ def test_a_setting_that_does_nothing_is_said_beside_the_plan(name: str) -> None:
     objects, text = SAID[name]
 
     assert 1 == plan(*objects).stdout.count(text)
+
+
+def test_an_annotation_on_the_jobs_of_a_cron_job_is_said() -> None:
+    """No pod has it either."""
+    held = deployment("template")["spec"]["template"]
+    held["spec"]["restartPolicy"] = "Never"
+    jobs = {"metadata": held["metadata"], "spec": {"template": {"spec": held["spec"]}}}
+    spec = {"schedule": "@daily", "jobTemplate": jobs}
+    cron_job = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"}, "spec": spec}
+
+    done = plan(pool({"gpu": "on"}), cron_job, *pods(1, gpu=1, gpumem=2000))
+
+    assert "nvidia.com/use-gputype of CronJob default/c stands beside the pod template" in done.stdout
 
 
 def test_an_annotation_on_the_template_is_read_and_nothing_is_said() -> None:

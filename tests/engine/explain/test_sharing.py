@@ -21,7 +21,7 @@ from kerf.sharing.hami.fit import (
     WRONG_ID,
     WRONG_TYPE,
 )
-from kerf.sharing.hami.options import PolicyUnknown
+from kerf.sharing.hami.options import WordUnknown
 from kerf.sharing.hami.refusals import (
     CountOverflows,
     ForeignScheduler,
@@ -250,8 +250,8 @@ SENTENCES: list[tuple[Cause, str]] = [
         "ConfigMap a/m: HAMi does without its settings for single nodes (config.json: no mapping)",
     ),
     (
-        PolicyUnknown(Name("hami.io/x"), Quoted("binpak"), (Name("binpack"), Name("spread")), Name("spread")),
-        "hami.io/x: HAMi knows no policy 'binpak' (binpack, spread) and goes by spread",
+        WordUnknown(Name("hami.io/x"), Quoted("binpak"), (Name("binpack"), Name("spread")), Name("spread")),
+        "hami.io/x: HAMi does not know 'binpak' (binpack, spread) and goes by spread",
     ),
     (
         ImageCuts(Name("EC2NodeClass gpu")),

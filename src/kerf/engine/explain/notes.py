@@ -18,7 +18,7 @@ from kerf.model.uses import uses_problems
 from kerf.sharing.family import SHARING, Family
 from kerf.sharing.hami.family import Basis, Hami
 from kerf.sharing.hami.mig import HAMI_MODE
-from kerf.sharing.hami.options import MIG_MODE, POLICIES, unknown_policies
+from kerf.sharing.hami.options import MIG_MODE, WORDED, unknown_words
 from kerf.sharing.installed import on_nodes
 from kerf.sharing.nvidia.choice import label_choices
 from kerf.sharing.nvidia.device_plugin import CONFIG_LABEL, PluginConfigs
@@ -54,14 +54,14 @@ def _asks_nothing(pod: Pod, family: Family) -> bool:
     return isinstance(demand, PodDemand) and demand.is_empty
 
 
-def _policy_notes(pending: Sequence[Pod], snapshot: ClusterSnapshot) -> list[str]:
-    """Policies of HAMi that it does not know, each once, with the pods that name it."""
+def _word_notes(pending: Sequence[Pod], snapshot: ClusterSnapshot) -> list[str]:
+    """Words in annotations that HAMi does not know, each once, with the pods that have it."""
     hami = next((family for family in families_of(snapshot) if isinstance(family, Hami)), None)
     own = {hami.counted, *hami.resources} if hami is not None else set()
     naming: dict[str, list[str]] = {}
     for pod in pending:
-        if any(key in pod.annotations for key in POLICIES) and own & pod.spec.requests.keys():
-            for cause in unknown_policies(pod.annotations):
+        if any(key in pod.annotations for key in WORDED) and own & pod.spec.requests.keys():
+            for cause in unknown_words(pod.annotations):
                 naming.setdefault(cause_text(cause), []).append(pod.key)
     return [f"{some(pods)}: {text}" for text, pods in naming.items()]
 
@@ -89,7 +89,7 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
     found += _leaving_notes(pending, snapshot)
     found += unread_cards(snapshot.nodes)
     found += _booked_notes(pending, snapshot)
-    found += _policy_notes(pending, snapshot)
+    found += _word_notes(pending, snapshot)
     found += assumed_notes(pending, snapshot)
     alone = sum(1 for pod in pending if POD_GROUP_MIN in {**pod.annotations, **pod.labels} and group_of(pod) is None)
     if alone:

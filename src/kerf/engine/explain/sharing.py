@@ -18,7 +18,7 @@ from kerf.sharing.hami.admission import IGNORE_LABEL
 from kerf.sharing.hami.config import ConfigsDiffer
 from kerf.sharing.hami.family import NoProfileAllowed
 from kerf.sharing.hami.mig import HAMI_MODE
-from kerf.sharing.hami.options import PolicyUnknown
+from kerf.sharing.hami.options import WordUnknown
 from kerf.sharing.hami.refusals import (
     CountOverflows,
     ForeignScheduler,
@@ -427,9 +427,9 @@ def _(cause: NamesUnheeded) -> str:
 
 
 @reason.register
-def _(cause: PolicyUnknown) -> str:
+def _(cause: WordUnknown) -> str:
     return (
-        f"{cause.annotation}: HAMi knows no policy {brief(cause.got)} ({', '.join(cause.known)}) and goes by "
+        f"{cause.annotation}: HAMi does not know {brief(cause.got)} ({', '.join(cause.known)}) and goes by "
         f"{cause.taken}"
     )
 

@@ -143,8 +143,16 @@ def workload_of(raw: dict[str, Any], report: Report, admission: AdmissionDefault
         deadline_s=_whole(spec.get("activeDeadlineSeconds")) if kind == "Job" else None,
         started_s=instant((raw.get("status") or {}).get("startTime")) if kind == "Job" else None,
         mounts=read_mounts(spec["template"]["spec"], by_flags=False) if kind == "Deployment" else (),
-        beside=tuple(sorted(key for key in meta.annotations.keys() - template.annotations if key.startswith(_OF_PODS))),
+        beside=_beside(raw, template, meta),
     )
+
+
+def _beside(raw: dict[str, Any], template: Pod, meta: Meta) -> tuple[str, ...]:
+    """Keys of annotations that no pod gets: of the object, and of the Jobs of a CronJob."""
+    of_jobs = raw["spec"]["jobTemplate"].get("metadata") if raw["kind"] == "CronJob" else None
+    between = of_jobs.get("annotations") if isinstance(of_jobs, dict) else None
+    stated = {*meta.annotations, *(between if isinstance(between, dict) else ())} - template.annotations.keys()
+    return tuple(sorted(key for key in stated if isinstance(key, str) and key.startswith(_OF_PODS)))
 
 
 def _with_claims(spec: PodSpec, templates: tuple[ClaimTemplate, ...]) -> PodSpec:

@@ -26,11 +26,14 @@ OF_PODS = (USE_TYPE, AVOID_TYPE, USE_UUID, AVOID_UUID, MODE, NUMA_BIND, NODE_POL
 """Annotations that HAMi reads of pods, and of nothing that makes them."""
 
 TOPOLOGY_AWARE, MUTEX, MIG_MODE = "topology-aware", "mutex", "mig"
-POLICIES = {NODE_POLICY: ("binpack", "spread"), GPU_POLICY: ("binpack", "spread", MUTEX, "numa", TOPOLOGY_AWARE)}
+_POLICIES = {NODE_POLICY: ("binpack", "spread"), GPU_POLICY: ("binpack", "spread", MUTEX, "numa", TOPOLOGY_AWARE)}
 """The words that HAMi knows of each policy; it compares them as they are, with their case and their blanks."""
+WORDED = (*_POLICIES, NUMA_BIND)
+"""Annotations that have one of a few words."""
 _OTHERWISE = {NODE_POLICY: "binpack", GPU_POLICY: "spread"}
 """What HAMi does by any other word, whatever its own default was set to."""
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 # Eighteen digits at most: more would not be an integer for HAMi either, whose integers have 64 bits.
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _WEIGHT_NAMES = ("slot", "core", "memory")
@@ -41,8 +44,8 @@ class WeightsError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyUnknown(Cause):
-    """An annotation names a policy that HAMi does not know, `got`, so it goes by `taken`; `known` are those there are.
+class WordUnknown(Cause):
+    """An annotation has a word that HAMi does not know, `got`, so it goes by `taken`; `known` are those there are.
 
     In a list HAMi takes the words that it knows.
     """
@@ -53,10 +56,10 @@ class PolicyUnknown(Cause):
     taken: Name
 
 
-def unknown_policies(annotations: Mapping[str, str]) -> tuple[PolicyUnknown, ...]:
-    """The policies of a pod's annotations that HAMi does not know, which is said nowhere: it takes another."""
+def unknown_words(annotations: Mapping[str, str]) -> tuple[WordUnknown, ...]:
+    """What HAMi does not know of a pod's annotations, and passes over without a word."""
     found = []
-    for key, known in POLICIES.items():
+    for key, known in _POLICIES.items():
         text = annotations.get(key)
         if text is None:
             continue
@@ -65,7 +68,10 @@ def unknown_policies(annotations: Mapping[str, str]) -> tuple[PolicyUnknown, ...
         wrong = next((word for word in words if word not in known), None)
         if wrong is not None:
             taken = ",".join(word for word in words if word in known) or _OTHERWISE[key]
-            found.append(PolicyUnknown(Name(key), Quoted(wrong), tuple(map(Name, known)), Name(taken)))
+            found.append(WordUnknown(Name(key), Quoted(wrong), tuple(map(Name, known)), Name(taken)))
+    bound = annotations.get(NUMA_BIND)
+    if bound is not None and bound not in _TRUE | _FALSE:
+        found.append(WordUnknown(Name(NUMA_BIND), Quoted(bound), (Name("true"), Name("false")), Name("false")))
     return tuple(found)
 
 
