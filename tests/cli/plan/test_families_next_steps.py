@@ -37,7 +37,7 @@ def unplaced(*objects: Json) -> dict[str, str]:
     ],
 )
 def test_a_resource_that_no_type_has_is_named_with_its_vendor_and_a_next_step(resource: str, whose: str) -> None:
-    """Whether the pool names its types or not; asking for less would help nobody."""
+    """Whether the pool names its types or not; asking for less would not help."""
     open_ = pool()
     requirements = open_["spec"]["template"]["spec"]["requirements"]
     open_["spec"]["template"]["spec"]["requirements"] = [

@@ -1,4 +1,4 @@
-"""What pods tell HAMi, and others, by annotations that nobody reads."""
+"""What pods tell HAMi, and others, by annotations that no scheduler reads."""
 
 from collections.abc import Iterator
 
@@ -30,7 +30,7 @@ def word_unknown(subject: Subject, context: LintContext) -> Notes:
     `hami.io/node-scheduler-policy` is `binpack` or `spread`; `hami.io/gpu-scheduler-policy` is one of `binpack`,
     `spread`, `mutex`, `numa` and `topology-aware`, or several of them with commas; `nvidia.com/numa-bind` is `true` or
     `false`. HAMi compares them as they are, with case and blanks. By any other word it packs nodes and spreads over
-    cards, without a word, and so does Kerf; and nobody reads `nvidia.com/use-gpu-type`.
+    cards, without a word, and so does Kerf; and no program reads `nvidia.com/use-gpu-type`.
     """
     del context
     held = held_by(subject)
