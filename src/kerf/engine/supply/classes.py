@@ -39,19 +39,30 @@ class Classes:
         self._plain: dict[Hashable, int] = {} if before is None else before._plain
         self._numbers: dict[Requirement, int] = {} if before is None else before._numbers
         self._by_identity: dict[int, tuple[Requirement, int]] = {} if before is None else before._by_identity
+        self._stated: set[str] = set() if before is None else before._stated
+        """Labels that some type says something of: pods may ask for thousands of others."""
+        self._read = 0
         self._known: dict[str | None, Amounts] = {}
         """By label the numbers of what the types state of it; by None what all pods tell apart."""
 
     def of(self, labels: Iterable[str], types: list[OfferedType], rows: Amounts) -> Amounts:
         """Of these rows, a number that is equal for types that are alike to every pod that asks for these labels.
 
-        Cost: rows that are new to a label, each once; then one sort of these rows for each label.
+        Cost: rows that are new to a label, each once; then one sort of these rows for each label that some type has.
         """
         found = self._values(None, types)[rows]
-        for label in sorted(set(labels)):
+        for label in sorted(self._stated_by(types).intersection(labels)):
             _, stated = np.unique(self._values(label, types)[rows], return_inverse=True)
             _, found = np.unique(found * (int(stated.max(initial=0)) + 1) + stated, return_inverse=True)
         return found.astype(np.int64)
+
+    def _stated_by(self, types: list[OfferedType]) -> set[str]:
+        """The labels of all these types, and perhaps of others. Cost: those that were not read yet."""
+        for row in range(self._read, len(types)):
+            if self._origins is None or row >= len(self._origins) or self._origins[row] < 0:
+                self._stated.update(types[row].target.requirements)
+        self._read = len(types)
+        return self._stated
 
     def _values(self, label: str | None, types: list[OfferedType]) -> Amounts:
         known = self._known.get(label)
