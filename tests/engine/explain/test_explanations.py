@@ -375,7 +375,7 @@ def test_a_limit_is_still_searched_where_another_pod_fits_nowhere() -> None:
 
 
 def test_one_row_a_pool_and_one_for_the_nearest_node() -> None:
-    """The reason is the nearest pool's; the stage the furthest that anything reached."""
+    """The reason is the nearest pool's, and so is the stage."""
     pools = [a_hami_pool("slices", types=["g5.xlarge"]), a_pool("tainted", types=["m5.xlarge"])]
     pod = a_slice(gpumem=40000, cpu=1)
 
@@ -385,6 +385,21 @@ def test_one_row_a_pool_and_one_for_the_nearest_node() -> None:
     assert 3 == len(unplaced.misfits)
     assert "needs 40000 MiB on one GPU" in unplaced.reason
     assert Stage.DEVICES == unplaced.stage
+
+
+def test_stage_and_reason_are_of_one_target() -> None:
+    """A node takes the pod further than any pool does: the row of the node says so, and the reason is the pool's."""
+    taint = Taint("team", "a", "NoSchedule")
+    pool = a_pool(types=["m5.xlarge"], taints=(taint,))
+    small = a_node("small", allocatable={"cpu": 1, "memory": "4Gi", "pods": 10}, taints=())
+
+    unplaced = only_unplaced(planned([a_pod(cpu=2)], [pool], [M5], nodes=[small]))
+
+    assert [("NodePool pool/m5.xlarge", Stage.TAINTS), ("node small", Stage.RESOURCES)] == [
+        (str(each.target), each.stage) for each in unplaced.misfits
+    ]
+    assert "NodePool pool/m5.xlarge" in unplaced.reason
+    assert Stage.TAINTS == unplaced.stage
 
 
 def the_misfit(unplaced: Unplaced) -> Misfit:

@@ -362,9 +362,7 @@ def _not_bought(refusal: Refusal, evidence: Evidence) -> Reason:
     misfits = misfits or (Misfit(TargetName(TargetKind.CLUSTER), Stage.OFFERINGS, causes.NothingOffered()),)
     apt = [misfit for pool, misfit in refused if not lacks_cards(pool, shape, evidence)]
     worst = nearest(apt or by_pool or misfits)
-    # A pool without any GPU takes such a pod further than a taint does, and is no place for it.
-    stage = worst.stage if apt and len(apt) < len(by_pool) else nearest(misfits).stage
-    return Reason(stage, misfit_sentence(worst), misfits, worst)
+    return Reason(worst.stage, misfit_sentence(worst), misfits, worst)
 
 
 def _are_different(pods: Sequence[Pod]) -> bool:
