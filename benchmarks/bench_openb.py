@@ -157,7 +157,7 @@ def bound(variant: str = "default") -> Iterator[tuple[str, float]]:
         start = time.process_time()
         proven(shapes, offered_types)
         seconds.append(time.process_time() - start)
-    printed: dict[str, Any] = json.loads(json.dumps(plan_object(made, snapshot(pods))))
+    printed: dict[str, Any] = json.loads(json.dumps(plan_object(made, World(snapshot(pods), market_))))
     yield f"openb_{variant}_bound_s", min(seconds)
     yield f"openb_{variant}_bound_usd_h", made.cost.bound.micro / MICRO
     yield f"openb_{variant}_bound_proved_usd_h", proved(printed, pod_rows(found), type_rows(types)) / MICRO
@@ -182,7 +182,7 @@ def planned(variant: str = "default", copies: int = 1) -> Iterator[tuple[str, fl
     made = plan(snapshot(pods), market_, Options())
     assert made.cost.bound is not None
     assert decision.cost.after_micro == made.cost.after_micro
-    printed: dict[str, Any] = json.loads(json.dumps(plan_object(made, snapshot(pods))))
+    printed: dict[str, Any] = json.loads(json.dumps(plan_object(made, world)))
     cost, left = checked(printed, pod_rows(found, copies), type_rows(types))
     yield f"{name}_plan_s", statistics.median(seconds)
     yield f"{name}_plan_loops", statistics.median(loops)

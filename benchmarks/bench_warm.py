@@ -88,7 +88,7 @@ def _replanned(
             pauses.append(_looked_s(garbage))
             worst[percent] = max(worst.get(percent, 0.0), _excess_percent(decision))
         if types:
-            printed: dict[str, Any] = json.loads(json.dumps(plan_object(explain(decision), held)))
+            printed: dict[str, Any] = json.loads(json.dumps(plan_object(explain(decision), decision.world)))
             checked(printed, pod_rows(now.rows), type_rows(list(types)))
             proved(printed, pod_rows(now.rows), type_rows(list(types)))
         cold = _decided(World(held, market_))

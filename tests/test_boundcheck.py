@@ -14,6 +14,7 @@ from benchmarks import bench_openb
 from benchmarks.boundcheck import PodRow, TypeRow, UnprovenError, fullest, places, proved
 from kerf.cli.plan.json import plan_object
 from kerf.engine.explain.plan import plan
+from kerf.engine.world import World
 from kerf.model.nodeclaim import LAUNCHED
 from kerf.testing.builders import a_claim, a_node, a_snapshot
 from tests.examples import examples
@@ -57,7 +58,8 @@ def case(counts: list[int]) -> Case:
 def case_of(found: list[dict[str, str]]) -> Case:
     """The same for lines of a trace."""
     snapshot = bench_openb.snapshot(bench_openb.pending(found))
-    made = plan_object(plan(snapshot, bench_openb.market(CATALOGUE)), snapshot)
+    market = bench_openb.market(CATALOGUE)
+    made = plan_object(plan(snapshot, market), World(snapshot, market))
     return json.loads(json.dumps(made)), list(bench_openb.pod_rows(found)), bench_openb.type_rows(CATALOGUE)
 
 
@@ -94,7 +96,7 @@ def test_the_bound_is_proven_beside_nodes_and_claims_in_flight(seed: int) -> Non
             for at, kind in enumerate(kinds)
         ],
     )
-    made = json.loads(json.dumps(plan_object(plan(snapshot, market), snapshot)))
+    made = json.loads(json.dumps(plan_object(plan(snapshot, market), World(snapshot, market))))
 
     bound = made["cost"]["perHourLowerBound"]
     assert bound is None or bound <= made["cost"]["perHourAfter"]

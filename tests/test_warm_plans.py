@@ -82,8 +82,7 @@ def test_a_plan_that_begins_with_what_was_kept_is_right(seed: int, count: int, p
     for percent in (0, *percents):
         rows = changed(chance, rows, of, percent)
         warm, cold = decided(rows, market, kept), decided(rows, market)
-        snapshot = warm.world.snapshot
-        printed = json.loads(json.dumps(plan_object(explain(warm), snapshot)))
+        printed = json.loads(json.dumps(plan_object(explain(warm), warm.world)))
         pods, types = list(bench_openb.pod_rows(rows)), bench_openb.type_rows(CATALOGUE)
 
         assert placed(cold) == placed(warm)

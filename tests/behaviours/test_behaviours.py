@@ -44,14 +44,17 @@ def test_the_page_of_behaviours_names_every_file() -> None:
 
 def shown(behaviour: Path) -> Iterator[str]:
     """The lines of the golden file."""
-    options = options_of(behaviour)
-    catalog = options.get("catalog")
-    read = read_input(Source(files=(str(behaviour),), catalog=None if catalog is None else str(HERE / catalog)))
-    strategies = options.get("strategies", COST).split()
+    read, strategies = read_of(behaviour), options_of(behaviour).get("strategies", COST).split()
     for strategy in strategies:
         if len(strategies) > 1:
             yield f"# strategy {strategy}"
         yield from _planned(read, strategy)
+
+
+def read_of(behaviour: Path) -> ReadInput:
+    """The cluster of a file, with what its `catalog` sells."""
+    catalog = options_of(behaviour).get("catalog")
+    return read_input(Source(files=(str(behaviour),), catalog=None if catalog is None else str(HERE / catalog)))
 
 
 def options_of(behaviour: Path) -> dict[str, str]:
@@ -63,7 +66,7 @@ def options_of(behaviour: Path) -> dict[str, str]:
 
 def _planned(read: ReadInput, strategy: str) -> Iterator[str]:
     decision, plan = decided(read, Options(strategy, with_bound=False))
-    yield from plan_lines(plan, read.snapshot, is_wide=True)
+    yield from plan_lines(plan, read.world, is_wide=True)
     yield from (f"note: {note}" for note in assumed(read))
     yield from _pods_by_node(plan)
     refused = [unplaced.pod for unplaced in plan.unplaced]

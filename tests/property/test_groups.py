@@ -135,7 +135,7 @@ def test_the_order_of_the_input_does_not_matter(case: Case, seed: int) -> None:
 def plan_bytes(case: Case) -> str:
     """The plan as its JSON."""
     world = case.world
-    return json.dumps(plan_object(explain(decide(world, OPTIONS)), world.snapshot))
+    return json.dumps(plan_object(explain(decide(world, OPTIONS)), world))
 
 
 def many(number: int, limit: int, tight: bool = False) -> World:

@@ -23,6 +23,7 @@ from random import Random
 from kerf.cli.plan.json import plan_object
 from kerf.engine.explain.plan import plan
 from kerf.engine.options import Options
+from kerf.engine.world import World
 from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instance_type
 types = [an_instance_type(f"c{cpu}", cpu=cpu, memory=f"{cpu * 4}Gi", price=price)
          for cpu, price in ((16, "0.70"), (4, "0.20"))]
@@ -31,7 +32,8 @@ for seed, count in ((1, 40), (2, 60), (5, 42), (9, 44), (11, 38)):
     sizes = [(chance.randint(1, 20), chance.randint(1, 40)) for _ in range(count)]
     pods = [a_pod(f"p{at}", cpu=f"{cpu * 100}m", memory=f"{memory * 100}Mi") for at, (cpu, memory) in enumerate(sizes)]
     snapshot = a_snapshot(pods=pods, pools=[a_pool()])
-    print(json.dumps(plan_object(plan(snapshot, a_market(*types), Options(budget="1s")), snapshot)))
+    world = World(snapshot, a_market(*types))
+    print(json.dumps(plan_object(plan(world.snapshot, world.market, Options(budget="1s")), world)))
 """
 
 

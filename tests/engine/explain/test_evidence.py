@@ -136,7 +136,7 @@ def misses(found: Iterable[Unplaced]) -> dict[str, list[str]]:
 
 def shown(plan: Plan, world: World) -> str:
     """The bytes of the plan."""
-    return json.dumps(plan_object(plan, world.snapshot))
+    return json.dumps(plan_object(plan, world))
 
 
 def told(refusals: Iterable[Refusal]) -> list[Unplaced]:

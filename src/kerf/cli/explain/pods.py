@@ -9,6 +9,7 @@ from kerf.cli.explain.draining import Draining
 from kerf.cli.explain.explanation import Explanation
 from kerf.cli.inputs.input import ReadInput
 from kerf.cli.plan.json import Json, launch_object, placement_object, unplaced_object
+from kerf.cli.plan.nodecards import NodeCards
 from kerf.cli.render import counted, patch_command, table
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.keeping import Fates
@@ -130,7 +131,7 @@ def _verdict(pod: Pod, answers: PodAnswers) -> Explanation:
         return Explanation({**data, "launch": launch_object(launch)}, tuple(_launch_lines(title, pod, launch)))
     if verdict == ON_NODE:
         placement = answers.placements[pod.key]
-        data["placement"] = placement_object(placement, answers.read.snapshot)
+        data["placement"] = placement_object(placement, NodeCards(answers.read.world))
         lines = [f"{title} goes to {placement.node}, which is there or on its way", *_slices(placement.pod.slices)]
         for relabel in answers.plan.relabels:
             if relabel.node == placement.node:

@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from kerf.cli.plan.nodecards import NodeCards
 from kerf.cli.render import patch_text, whole
 from kerf.engine.explain.causes import misfit_text, missing_text
 from kerf.engine.explain.lowerbounds import ignored_text
+from kerf.engine.world import World
 from kerf.model.gpu import Slice
 from kerf.model.instancetypes import MICRO, price_number
 from kerf.model.lowerbound import NANO, LowerBound, PriceSplit, WholeType
@@ -22,20 +24,19 @@ from kerf.model.plan import (
     RunnerUp,
     Unplaced,
 )
-from kerf.model.snapshot import ClusterSnapshot
 
 API_VERSION = "kerf.dev/v1alpha1"
 Json = dict[str, Any]
 
 
-def plan_object(plan: Plan, snapshot: ClusterSnapshot) -> Json:
+def plan_object(plan: Plan, world: World) -> Json:
     """The whole plan, keys in the order of the reference."""
-    return whole(plan_parts(plan, snapshot))
+    return whole(plan_parts(plan, world))
 
 
-def plan_parts(plan: Plan, snapshot: ClusterSnapshot) -> Json:
+def plan_parts(plan: Plan, world: World) -> Json:
     """The same with an iterator for each list that grows with the pods: all of it takes more room than the plan."""
-    cost, gpus = plan.cost, plan.gpus
+    cost, gpus, cards = plan.cost, plan.gpus, NodeCards(world)
     return {
         "apiVersion": API_VERSION,
         "kind": "Plan",
@@ -50,10 +51,10 @@ def plan_parts(plan: Plan, snapshot: ClusterSnapshot) -> Json:
         **({"lowerBound": _proof(cost.bound)} if cost.bound is not None and cost.bound.worths else {}),
         "launches": map(launch_object, plan.launches),
         **({"relabels": [_relabel(relabel) for relabel in plan.relabels]} if plan.relabels else {}),
-        "deletions": [_deletion(each, snapshot) for each in plan.deletions if not each.replaced_by],
-        "replacements": [_replacement(each, snapshot) for each in plan.deletions if each.replaced_by],
+        "deletions": [_deletion(each, cards) for each in plan.deletions if not each.replaced_by],
+        "replacements": [_replacement(each, cards) for each in plan.deletions if each.replaced_by],
         "evictions": map(_eviction, plan.evictions),
-        "placements": (placement_object(placement, snapshot) for placement in plan.placements),
+        "placements": (placement_object(placement, cards) for placement in plan.placements),
         "unplaced": map(unplaced_object, plan.unplaced),
         "notes": list(plan.notes),
         "admissions": map(_admission, plan.admissions),
@@ -175,12 +176,13 @@ def _relabel(relabel: Repartition) -> Json:
     }
 
 
-def placement_object(placement: NodePlacement, snapshot: ClusterSnapshot) -> Json:
+def placement_object(placement: NodePlacement, cards: NodeCards) -> Json:
     """A pod on a node that is there or on its way, with the cards it uses there."""
-    node = snapshot.node(placement.node)
-    cards = {device.index: device for device in node.devices} if node is not None else {}
-    used = sorted({part.device for part in placement.pod.slices} & cards.keys())
-    devices = [_device(i, cards[i].model, cards[i].memory_mib, placement.pod.slices) for i in used]
+    there = cards.of(placement.node)
+    devices = [
+        _device(index, there[index].model, there[index].memory_mib, placement.pod.slices)
+        for index in placement.pod.cards
+    ]
     return {"pod": placement.pod.pod, "node": placement.node, "devices": devices}
 
 
@@ -202,8 +204,8 @@ def slice_object(part: Slice) -> Json:
     }
 
 
-def _deletion(deletion: Deletion, snapshot: ClusterSnapshot) -> Json:
-    moves = [placement_object(placement, snapshot) for placement in deletion.moved]
+def _deletion(deletion: Deletion, cards: NodeCards) -> Json:
+    moves = [placement_object(placement, cards) for placement in deletion.moved]
     return {
         "node": deletion.node,
         "nodePool": deletion.node_pool,
@@ -214,10 +216,10 @@ def _deletion(deletion: Deletion, snapshot: ClusterSnapshot) -> Json:
     }
 
 
-def _replacement(deletion: Deletion, snapshot: ClusterSnapshot) -> Json:
+def _replacement(deletion: Deletion, cards: NodeCards) -> Json:
     """A node that goes once the launches that get its pods are up."""
     return {
-        **_deletion(deletion, snapshot),
+        **_deletion(deletion, cards),
         "launches": list(deletion.replaced_by),
         "moved": [p.pod.pod for p in deletion.moved],
     }

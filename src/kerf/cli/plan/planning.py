@@ -118,8 +118,8 @@ def show(flags: dict[str, Any]) -> int:
         write_file("--chart", flags["chart"], svg(made))
     emit(
         output,
-        lambda: plan_parts(made, read.snapshot),
-        lambda: plan_lines(made, read.snapshot, is_wide=output == "wide"),
+        lambda: plan_parts(made, read.world),
+        lambda: plan_lines(made, read.world, is_wide=output == "wide"),
     )
     watch.lap("render_s")
     watch.tell(pods=len(read.snapshot.pending), shapes=len(group(read.snapshot.pending)))

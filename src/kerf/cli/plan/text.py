@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from kerf.cli.output.screen import current
+from kerf.cli.plan.nodecards import NodeCards
 from kerf.cli.render import counted, patch_command, percent_text, some, table
 from kerf.engine.explain.causes import room_text
+from kerf.engine.world import World
 from kerf.model.causes import RoomLimited
 from kerf.model.gpu import Slice
 from kerf.model.instancetypes import price_text
@@ -17,9 +19,9 @@ from kerf.model.plan import Deletion, Eviction, Launch, Patch, Plan, Repartition
 from kerf.model.snapshot import ClusterSnapshot
 
 
-def plan_lines(plan: Plan, snapshot: ClusterSnapshot, *, is_wide: bool = False) -> Iterator[str]:
+def plan_lines(plan: Plan, world: World, *, is_wide: bool = False) -> Iterator[str]:
     """The lines of `-o table`, and with zones and cards of `-o wide`."""
-    screen = current()
+    snapshot, screen = world.snapshot, current()
     if screen.is_drawn and not plan.is_empty and screen.has_headers:
         from kerf.cli.plan.beforeafter import before_after
 
@@ -37,7 +39,7 @@ def plan_lines(plan: Plan, snapshot: ClusterSnapshot, *, is_wide: bool = False) 
         yield ""
     if is_wide:
         yield from _choices(plan)
-        yield from _cards(plan, snapshot)
+        yield from _cards(plan, NodeCards(world))
     yield from totals(plan)
     yield ""
     yield from _pods(plan, is_wide)
@@ -119,7 +121,7 @@ def _choices(plan: Plan) -> list[str]:
     return [*table(("NODEPOOL", "TYPE", "PODS", money, "NEXT BEST", money), rows), ""] if rows else []
 
 
-def _cards(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
+def _cards(plan: Plan, cards: NodeCards) -> list[str]:
     """One row a slice, for every card that this plan puts one on, and for cards it buys idle."""
     rows = []
     for launch in plan.launches:
@@ -129,10 +131,8 @@ def _cards(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
             card = (launch.name, str(index), shape.model.name, f"{shape.memory_mib} MiB")
             rows += [(*card, p.pod, p.container, _size(p), str(p.cores)) for p in mine] or [(*card, "-", "-", "-", "-")]
     for placement in plan.placements:
-        node = snapshot.node(placement.node)
-        cards = {device.index: device for device in node.devices} if node is not None else {}
         for p in placement.pod.slices:
-            held = cards[p.device]
+            held = cards.of(placement.node)[p.device]
             card = (placement.node, str(p.device), held.model, f"{held.memory_mib} MiB")
             rows.append((*card, p.pod, p.container, _size(p), str(p.cores)))
     headers = ("NODE", "GPU", "MODEL", "MEMORY", "POD", "CONTAINER", "SLICE", "CORES")

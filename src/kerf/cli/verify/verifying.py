@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kerf.cli.exits import DONE, FAILED
-from kerf.cli.inputs.input import ReadInput, Source, read_input
+from kerf.cli.inputs.input import Source, read_input
 from kerf.cli.render import counted, emit
 from kerf.cli.verify.planfile import DeletionRow, DeviceRow, LaunchRow, PlacementRow, PlanFile, micro, read_plan
 from kerf.engine.explain.violations import RULES, violation_text
@@ -30,14 +30,14 @@ def show(path: str, output: str, flags: dict[str, Any]) -> int:
     """Print what is wrong with the plan; the exit code. Raises InputError and ClusterUnreachable."""
     plan = read_plan(path)
     read = read_input(Source.of(flags))
-    found = checked(plan, read)
+    found = checked(plan, read.world)
     emit(output, lambda: _object(found, plan), lambda: _lines(found, plan))
     return FAILED if found else DONE
 
 
-def checked(plan: PlanFile, read: ReadInput) -> tuple[Violation, ...]:
+def checked(plan: PlanFile, present: World) -> tuple[Violation, ...]:
     """Each breach once: of what is decided for pods that wait, and of nodes that go beside it."""
-    world = World(read.snapshot, read.market).with_leaving()
+    world = present.with_leaving()
     made = _Made(plan, world)
     waiting = Proposal(
         world,
@@ -50,7 +50,7 @@ def checked(plan: PlanFile, read: ReadInput) -> tuple[Violation, ...]:
     found = [*violations(waiting), *_bound(plan, made, world)]
     if made.deletions:
         going = Proposal(
-            World(read.snapshot, read.market),
+            present,
             made.launches_for_going,
             coming=made.placements,
             deletions=made.deletions,
