@@ -15,6 +15,7 @@ from kerf.lint.findings import Finding, Severity
 from kerf.lint.linter import Linted
 from kerf.lint.registry import Rule
 from kerf.lint.rules import rules
+from kerf.model.printable import one_line
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 """SARIF's words."""
@@ -38,7 +39,7 @@ def table_lines(linted: Linted) -> list[str]:
         for row, finding in zip(body, linted.findings, strict=True):
             lines += row
             if finding.hint:
-                lines.append(f"    hint: {finding.hint}")
+                lines.append(f"    hint: {one_line(finding.hint)}")
         lines.append("")
     return [*lines, _summary(linted)]
 
