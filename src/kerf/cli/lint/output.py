@@ -33,7 +33,8 @@ def table_lines(linted: Linted) -> list[str]:
     """The findings as a table for people, each with its hint below, and their number."""
     lines: list[str] = []
     if linted.findings:
-        rows = [(f.place or "cluster", f.severity.value, f.code, f.subject, f.message) for f in linted.findings]
+        cells = ((f.place or "cluster", f.severity.value, f.code, f.subject, f.message) for f in linted.findings)
+        rows = [tuple(map(one_line, each)) for each in cells]
         head, *body = table_rows(("PLACE", "SEVERITY", "CODE", "OBJECT", "MESSAGE"), rows)
         lines += head
         for row, finding in zip(body, linted.findings, strict=True):
