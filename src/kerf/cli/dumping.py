@@ -23,7 +23,8 @@ from kerf.catalog.select import ALIBABA, AWS, KWOK
 from kerf.cli.echo import echo
 from kerf.cli.exits import DONE
 from kerf.cli.inputs.catalogue import is_live, read_market
-from kerf.cli.inputs.input import Source, given_instant, note_foreign, plugin_namespaces
+from kerf.cli.inputs.foreign import note_foreign
+from kerf.cli.inputs.input import Source, given_instant, plugin_namespaces
 from kerf.cli.inputs.leader import NoLeader, RefusedReport, ask_leader
 from kerf.cli.inputs.leaderflags import LeaderFlags
 from kerf.cli.inputs.live import read_cluster

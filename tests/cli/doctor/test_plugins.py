@@ -152,3 +152,45 @@ def test_what_runs_well_is_not_named(objects: list[Json]) -> None:
     pools = [] if any(each["kind"] == "NodePool" for each in objects) else [pool(GPU)]
 
     assert [] == doctor(*pools, *objects)[1]
+
+
+DEFAULTS = "gpu-operator,hami-system,kerf-system,kube-system,nvidia-device-plugin,nvidia-gpu-operator"
+FOREIGN: dict[str, tuple[list[Json], str, bool]] = {
+    "HAMi's plugin": ([hamis_plugin(namespace="ai"), hamis_map(namespace="ai")], "ai", True),
+    "HAMi's scheduler alone": ([hamis_scheduler("mine", "ai")], "ai", True),
+    "NVIDIA's plugin": ([nvidias_plugin("mine", "ai"), config_map("mine", "ai", any=SLICED)], "ai", True),
+    "programs in two namespaces": ([hamis_scheduler("a", "a"), hamis_scheduler("b", "b")], "a,b", True),
+    "a program, and a map elsewhere": ([hamis_plugin(namespace="ai"), hamis_map("x", "team")], "ai", True),
+    "a map alone": ([hamis_map(namespace="ai")], "ai", False),
+    "a map beside one that is read": ([hamis_map(), hamis_map("other", "ai", 2)], "ai", False),
+}
+
+
+@pytest.mark.parametrize(("objects", "added", "runs"), FOREIGN.values(), ids=list(FOREIGN))
+def test_what_looks_like_a_plugins_where_none_is_read_is_named_with_the_variable(
+    objects: list[Json], added: str, *, runs: bool
+) -> None:
+    """With it, nothing of that namespace is passed over any more."""
+    code, found = doctor(pool(GPU), *objects)
+    command = f"export KERF_PLUGIN_NAMESPACES={DEFAULTS},{added}; kerf run takes the same by --plugin-namespaces"
+    hint = command if runs else f"where a plugin reads it, {command}"
+
+    assert 3 == code
+    assert hint in [each["hint"] for each in found]
+    stdin = "\n".join(f"---\n{json.dumps(each)}" for each in (pool(GPU), *objects))
+    variable = {"KERF_PLUGIN_NAMESPACES": f"{DEFAULTS},{added}"}
+    done = kerf("doctor", "-f", "-", stdin=stdin, environment=variable)
+    assert not any(f"{place}/" in line for line in done.stderr.splitlines() for place in added.split(","))
+
+
+def test_a_tenants_map_is_nothing_to_look_at_where_the_plugin_is_seen() -> None:
+    """Any user may write one; it is said, and that is all."""
+    assert [] == doctor(pool(GPU), hamis_plugin(HAMIS_NAME), hamis_map(), node(), hamis_map("x", "tenant", 2))[1]
+
+
+def test_a_plugin_elsewhere_is_not_said_to_be_missing() -> None:
+    """It is not installed where it is looked for."""
+    stdin = "\n".join(f"---\n{json.dumps(each)}" for each in (pool(GPU), hamis_scheduler("mine", "ai")))
+    items = kerf("doctor", "-f", "-", "-o", "json", stdin=stdin).data["items"]
+
+    assert "HAMi is not installed where it is looked for, but in ai" in [each["found"] for each in items]

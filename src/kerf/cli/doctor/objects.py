@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kerf.cli.doctor.finding import LEFT_OUT, LOOK, OK, Diagnosis
 from kerf.cli.doctor.plugins import plugin_checks
-from kerf.cli.inputs.input import ReadInput
+from kerf.cli.inputs.foreign import foreign_objects
+from kerf.cli.inputs.input import ReadInput, plugin_namespaces
 from kerf.cli.render import counted, some
 from kerf.model.evidence import HAMIS_IMAGE, NVIDIAS_IMAGE, Project
 from kerf.model.times import instant_s
@@ -43,11 +44,17 @@ def _plugins(read: ReadInput, images: Sequence[str] | None) -> Iterator[Diagnosi
     evidence = read.snapshot.evidence
     there = {"hami": bool(evidence.of(Project.HAMI)) or evidence.has_register}
     there["device plugin"] = bool(evidence.of(Project.NVIDIA))
+    foreign = foreign_objects(read.decoded, plugin_namespaces())
+    elsewhere = {
+        "hami": {each.namespace for each in foreign if each.runs and each.project is Project.HAMI},
+        "device plugin": {each.namespace for each in foreign if each.runs and each.project is Project.NVIDIA},
+    }
     has_cards = any(node.devices for node in read.snapshot.nodes)
     for name, (whose, image, followed) in _IMAGES.items():
         tags = _tags(image, images if images is not None else _stated_images(read))
         if not there[name] and not tags:
-            yield Diagnosis(name, LEFT_OUT, f"{whose} is not installed")
+            where = f" where it is looked for, but in {some(sorted(elsewhere[name]), 3)}" if elsewhere[name] else ""
+            yield Diagnosis(name, LEFT_OUT, f"{whose} is not installed{where}")
             continue
         versions = [found for tag in tags if (found := _TAG.match(tag)) is not None]
         others = [each for each in versions if f"{each[1]}.{each[2]}" != followed]

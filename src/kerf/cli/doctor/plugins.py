@@ -5,10 +5,12 @@ In all of these states every pod of the plugins may look well, and nodes show no
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
 from typing import Any
 
 from kerf.cli.doctor.finding import LOOK, OK, Diagnosis
-from kerf.cli.inputs.input import ReadInput
+from kerf.cli.inputs.foreign import PLUGIN_NAMESPACES_VARIABLE, foreign_objects
+from kerf.cli.inputs.input import ReadInput, plugin_namespaces
 from kerf.cli.render import counted, some
 from kerf.engine.explain.causes import cause_text
 from kerf.errors import DecodeError
@@ -42,6 +44,7 @@ _OPERATORS, _PLUGINS = "gpu-operator", "kube-system"
 """Where the operator and HAMi's plugin are taken to be, for a command, where the input does not say it."""
 _COMPONENT = "app.kubernetes.io/component=hami-device-plugin"
 _GONE = "Deleted"
+_MOST_NAMED = 3
 _OPERATORS_LABEL = "nvidia.com/gpu.deploy.device-plugin"
 
 
@@ -49,6 +52,7 @@ def plugin_checks(read: ReadInput) -> Iterator[Diagnosis]:
     """One for each state that is broken; none where all plugins find what they read, and agree with their nodes."""
     hami = next(family for family in families_of(read.snapshot) if isinstance(family, Hami))
     nodes = [each.node for each in read.snapshot.nodes if each.node is not None]
+    yield from _foreign(read)
     yield from _configurations(read, hami)
     yield from _both_plugins(read, nodes)
     yield from _gone(nodes, hami, read.snapshot.evidence)
@@ -56,6 +60,27 @@ def plugin_checks(read: ReadInput) -> Iterator[Diagnosis]:
     for pool, problem in dict.fromkeys(read.world.supply.sharing_problems):
         hint = f"kubectl edit nodepool {pool}: its labels, annotations or taints, or what the reason names"
         yield Diagnosis("pools", LOOK, f"NodePool {pool}: {cause_text(problem)}", hint)
+
+
+def _foreign(read: ReadInput) -> Iterator[Diagnosis]:
+    """What looks like a plugin's where none is configured: to be looked at, unless plugins that are seen say enough."""
+    namespaces = plugin_namespaces()
+    found = foreign_objects(read.decoded, namespaces)
+    if not found:
+        return
+    programs = [each for each in found if each.runs]
+    places = list(dict.fromkeys(each.namespace for each in programs or found))
+    what = some([f"{each.kind} {each.key}" for each in sorted(found, key=lambda each: not each.runs)], _MOST_NAMED)
+    is_one = len(found) == 1
+    text = f"{what} {'looks' if is_one else 'look'} like a GPU plugin's and {'is' if is_one else 'are'} not read"
+    text = f"{text}: plugins are configured in {', '.join(namespaces)}"
+    if not programs and read.snapshot.evidence.plugins:
+        yield Diagnosis("configuration", OK, text)
+        return
+    names = quote(",".join((*namespaces, *places)))
+    hint = f"export {PLUGIN_NAMESPACES_VARIABLE}={names}; kerf run takes the same by --plugin-namespaces"
+    is_sure = "" if programs else "where a plugin reads it, "
+    yield Diagnosis("configuration", LOOK, text, is_sure + hint)
 
 
 def _configurations(read: ReadInput, hami: Hami) -> Iterator[Diagnosis]:

@@ -18,6 +18,7 @@ from kerf.cli.collector import collector_off
 from kerf.cli.echo import echo
 from kerf.cli.inputs.catalogue import read_market
 from kerf.cli.inputs.deadlines import given_up, overdue_text
+from kerf.cli.inputs.foreign import PLUGIN_NAMESPACES_VARIABLE, note_foreign, plugin_deployments
 from kerf.cli.inputs.gaps import gaps, is_assumed, with_claims
 from kerf.cli.inputs.selectors import parse_selector
 from kerf.cli.progress import Meter, progress
@@ -37,7 +38,6 @@ from kerf.manifests.read import Documents, not_empty, read_documents
 from kerf.manifests.workloads.expansion import expand, with_replicas
 from kerf.model.constraints import INSTANCE_TYPE, Requirements
 from kerf.model.dump import DUMP, ClusterDump
-from kerf.model.evidence import PluginDeployment
 from kerf.model.groups import group_of
 from kerf.model.large import Large
 from kerf.model.market import Market
@@ -48,12 +48,8 @@ from kerf.model.pods import Pod
 from kerf.model.snapshot import ClusterSnapshot, ConfigMap, Upserted
 from kerf.model.times import instant_s, instant_text
 from kerf.model.usage import NO_USAGE, Usage
-from kerf.sharing.installed import deployment_of, plugin_of
-from kerf.sharing.registry import configures
 from kerf.state import ClusterState, observed_memory
 
-_PLUGIN_NAMESPACES = "KERF_PLUGIN_NAMESPACES"
-_MOST_NAMED = 3
 _READ, _LISTED, _DECODED, _EXPANDED = 0.3, 0.7, 0.8, 0.85
 """How much of reading is done once the files are read, a cluster has answered, all is decoded, and pods are there."""
 _AT_LEAST_S, _BYTES_A_S, _A_POD_S, _CLUSTER_S = 0.3, 4_000_000, 0.00002, 2.0
@@ -273,27 +269,8 @@ def _print_warnings(decoded: Decoded) -> None:
 
 def plugin_namespaces() -> tuple[str, ...]:
     """Where GPU plugins have their ConfigMaps, as `kerf run` takes it from the environment. Raises ConfigError."""
-    text = os.environ.get(_PLUGIN_NAMESPACES)
+    text = os.environ.get(PLUGIN_NAMESPACES_VARIABLE)
     return settings_of({"plugin_namespaces": text} if text else {}).plugin_namespaces
-
-
-def plugin_deployments(decoded: Decoded) -> list[PluginDeployment]:
-    """The Deployments that say where GPU plugins are configured."""
-    made = (each for each in decoded.workloads if each.kind == "Deployment")
-    found = (deployment_of(each.namespace, each.name, each.template.labels, each.mounts) for each in made)
-    return [each for each in found if each is not None]
-
-
-def note_foreign(decoded: Decoded, namespaces: Sequence[str]) -> None:
-    """Say on stderr which objects look like a plugin's and are none, because they are not in these namespaces."""
-    maps = [m for m in decoded.config_maps if m.namespace not in namespaces and configures(m)]
-    daemons = [d for d in decoded.daemon_sets if d.namespace not in namespaces and plugin_of(d) is not None]
-    for kind, foreign in (("ConfigMap", maps), ("DaemonSet", daemons)):
-        if foreign:
-            more = f" and {len(foreign) - _MOST_NAMED} more" if len(foreign) > _MOST_NAMED else ""
-            names = ", ".join(f"{each.namespace}/{each.name}" for each in foreign[:_MOST_NAMED]) + more
-            where = f"GPU plugins are configured in {', '.join(namespaces)} ({_PLUGIN_NAMESPACES})"
-            echo(f"note: not read: {kind} {names}: {where}", err=True)
 
 
 def _note_the_future(decoded: Decoded, now: str, at_s: float) -> None:
