@@ -148,11 +148,11 @@ def test_annotations_that_nothing_reads_are_not_kept() -> None:
     assert {"hami.io/vgpu-node": "n", DO_NOT_DISRUPT: "true"} == decoded(a_live_pod(annotations=hostile)).annotations
 
 
-def test_an_annotation_longer_than_any_honest_one_is_cut() -> None:
-    """A list of cards that is cut still is a list of cards."""
-    kept = decoded(a_live_pod(annotations={hami_options.USE_UUID: "GPU-a," * 50_000})).annotations
+def test_an_annotation_that_is_read_is_kept_whole() -> None:
+    """HAMi counts all of it, up to the 256 KiB that the API takes."""
+    text = "GPU-a,NVIDIA,1,0:" * 15_000
 
-    assert 16_384 == len(kept[hami_options.USE_UUID])
+    assert text == decoded(a_live_pod(annotations={hami_records.ALLOCATED: text})).annotations[hami_records.ALLOCATED]
 
 
 @pytest.mark.parametrize("module", [hami_options, hami_records])

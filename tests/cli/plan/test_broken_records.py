@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from tests.cli.plan.test_found_configuration import Json, hamis_map, hamis_plugin, pods, pool
 from tests.cli.program import Result, kerf
 
@@ -71,3 +73,13 @@ def test_cards_with_one_index_differ_by_their_uuid() -> None:
         assert 0 == done.returncode
         assert "2 pods placed, 0 not" in done.stdout
         assert "default/p0 and 1 more go to n, which is there or on its way" in done.stdout
+
+
+@pytest.mark.parametrize("shares", [10, 963, 964, 15_000])
+def test_a_record_counts_whole_however_long_it_is(shares: int) -> None:
+    """So a card with more containers than slots is full, though no decision put so many there."""
+    record = "GPU-a,NVIDIA,1,0:" * shares + ";"
+    objects = node("n", card("GPU-a")), running("r", "n", record, gpu=1)
+
+    assert f"{shares} MiB" in run("gpus", *objects).stdout
+    assert "gpu       launch  g5.xlarge, on-demand" in run("plan", *objects, *pods(1, gpu=1, gpumem=4000)).stdout

@@ -48,8 +48,6 @@ from kerf.model.times import LONGEST_S
 from kerf.model.topology import AFFINITY, ANTI_AFFINITY
 from kerf.model.volumes import ClaimTemplate
 
-_LONGEST_ANNOTATION = 16_384
-"""Characters. HAMi's record of a pod with a hundred cards is a third of it; the API lets a user write 256 KiB."""
 _SPEC_PARTS = (
     "overhead",
     "nodeSelector",
@@ -430,12 +428,11 @@ def _node_name(spec: Any, report: Report) -> str:
 
 
 def kept_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
-    """Those of a live pod that some decision may read, each cut to a length that no honest one has."""
-    kept = {
-        shared_text(key): text if len(text) <= _LONGEST_ANNOTATION else text[:_LONGEST_ANNOTATION]
-        for key, text in annotations.items()
-        if key.partition("/")[0] in READ_DOMAINS
-    }
+    """Those of a live pod that some decision may read, whole: HAMi counts all of a record, however long it is.
+
+    The API takes at most 256 KiB of annotations together (TotalAnnotationSizeLimitB, apimachinery).
+    """
+    kept = {shared_text(key): text for key, text in annotations.items() if key.partition("/")[0] in READ_DOMAINS}
     return kept or NO_TEXTS
 
 

@@ -26,6 +26,8 @@ BIND_PHASE, BIND_TIME = "hami.io/bind-phase", "hami.io/bind-time"
 _VENDOR = "NVIDIA"
 _GONE = "Deleted"
 _INT32 = 2**31 - 1
+_USUAL = 16_384
+"""Characters of a record that is remembered: one of a hundred cards has a third of it, and any user may write more."""
 _AMOUNT = re.compile(r"[0-9]{1,9}")
 
 
@@ -287,13 +289,20 @@ def mig_text(fit: Fit, demand: PodDemand) -> str:
 
 def parse_allocation(annotations: Mapping[str, str], place: str = "") -> tuple[tuple[RecordedShare, ...], ...] | None:
     """What each container holds by HAMi's record, init containers first; None without a record. Raises DecodeError."""
-    text = annotations.get(ALLOCATED, "")
-    return _allocation(text, annotations.get(MIG_ALLOCATIONS, ""), place) if text.strip() else None
+    text, instances = annotations.get(ALLOCATED, ""), annotations.get(MIG_ALLOCATIONS, "")
+    if not text.strip():
+        return None
+    is_usual = len(text) + len(instances) <= _USUAL
+    return _remembered(text, instances, place) if is_usual else _allocation(text, instances, place)
 
 
 @lru_cache(maxsize=16384)
-def _allocation(text: str, mig_text: str, place: str) -> tuple[tuple[RecordedShare, ...], ...]:
+def _remembered(text: str, mig_text: str, place: str) -> tuple[tuple[RecordedShare, ...], ...]:
     """Read once: the record of a pod is asked for whenever anything on its node changes."""
+    return _allocation(text, mig_text, place)
+
+
+def _allocation(text: str, mig_text: str, place: str) -> tuple[tuple[RecordedShare, ...], ...]:
     instances = _instances(mig_text, place)
     return tuple(
         tuple(_recorded(entry, instances.get((container, position)), place) for position, entry in enumerate(entries))
