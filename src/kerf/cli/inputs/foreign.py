@@ -1,7 +1,7 @@
 """What looks like a GPU plugin's and is in a namespace of none: Kerf does not read it, and must say so.
 
 Any user may call a ConfigMap or a DaemonSet as a plugin calls its own. So one that is elsewhere is a tenant's, or the
-plugin runs where nobody has said that it does, and then every plan rests on another configuration.
+plugin runs where no setting says that it does, and then every plan rests on another configuration.
 """
 
 from collections.abc import Collection, Iterator, Sequence
