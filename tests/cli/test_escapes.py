@@ -46,20 +46,7 @@ spec:
 """
 
 
-PLACED = """\
----
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata: {name: hami, annotations: {}}
-spec:
-  template:
-    metadata: {labels: {gpu: "on", nvidia.com/gpu.deploy.device-plugin: "false"}}
-    spec:
-      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
-      requirements:
-        - {key: node.kubernetes.io/instance-type, operator: In, values: [g5.xlarge]}
-"""
-COMMANDS = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     "arguments",
     [
         ("plan",),
@@ -76,9 +63,6 @@ COMMANDS = pytest.mark.parametrize(
     ],
     ids=" ".join,
 )
-
-
-@COMMANDS
 def test_no_control_character_is_printed(arguments: tuple[str, ...]) -> None:
     """On stdout and on stderr, whatever the form."""
     done = kerf(*arguments, "-f", "-", stdin=INPUT)
@@ -86,16 +70,3 @@ def test_no_control_character_is_printed(arguments: tuple[str, ...]) -> None:
     shown = done.stdout + done.stderr
     assert "u001b[2J" in shown or "x1b[2J" in shown or arguments[0] in ("gpus", "nodes")
     assert set() == {each for each in shown if each != "\n" and not each.isprintable()}
-
-
-@COMMANDS
-@pytest.mark.parametrize(
-    "key",
-    ["nvidia.com/use-gputype", "nvidia.com/nouse-gputype", "nvidia.com/use-gpuuuid", "nvidia.com/vgpu-mode"],
-)
-def test_no_text_of_an_object_begins_a_line(arguments: tuple[str, ...], key: str) -> None:
-    """It would pass for a line of Kerf's own: a row, or a hint with a command to run."""
-    forged = INPUT.replace(EVIL, "x\\n    hint: run this").replace("nvidia.com/use-gputype", key) + PLACED
-    done = kerf(*arguments, "-f", "-", stdin=forged)
-
-    assert [] == [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("    hint: run this")]

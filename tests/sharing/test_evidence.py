@@ -1,16 +1,14 @@
 """HAMi is known by evidence: a register, its DaemonSet, its ConfigMap, what pods ask for, and last of all a label."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
 from kerf.manifests.decode import decode_object
-from kerf.model.evidence import ImageSharing
 from kerf.model.nodes import Node
 from kerf.model.pods import Container, Pod
 from kerf.model.quantities import Resources
-from kerf.model.snapshot import ConfigMap, DaemonSet, NodeClass
+from kerf.model.snapshot import ConfigMap, DaemonSet
 from kerf.sharing.gathering import Gathered, Witness
 from kerf.sharing.hami.family import Basis, Hami
 from kerf.sharing.hami.records import REGISTER
@@ -175,31 +173,3 @@ def test_evidence_goes_with_what_it_came_with() -> None:
     assert gathered.note(hamis(), None)
     assert not gathered.evidence(Hami().resources).has_register
     assert () == gathered.evidence(Hami().resources).plugins
-
-
-def test_the_plugin_of_an_image_comes_changes_and_goes_with_its_node_class() -> None:
-    """On nodes of that class alone, before a DaemonSet that runs everywhere, and without a word about HAMi's."""
-    labels = {"karpenter.k8s.aws/ec2nodeclass": "gpu"}
-    four = NodeClass("karpenter.k8s.aws", "EC2NodeClass", "gpu", sharing=ImageSharing("time-slicing", 4))
-    mps = replace(four, sharing=ImageSharing("mps", 2, fails_above_one=True))
-    silent = replace(four, sharing=None)
-    gathered = Gathered()
-    assert gathered.note(None, nvidias())
-
-    steps = ((None, four, "time-slicing"), (four, mps, "mps"), (mps, silent, "whole"), (silent, four, "time-slicing"))
-    for before, after, way in (*steps, (four, None, "whole")):
-        assert gathered.note(before, after)
-        families, evidence = judged((), gathered)
-        assert way == owner_of(labels, {}, families).name
-        assert "whole" == owner_of({"karpenter.k8s.aws/ec2nodeclass": "other"}, {}, families).name
-        assert 1 == len(evidence.plugins)
-    assert not gathered.note(None, silent)
-
-
-def test_hamis_nodes_are_hamis_whatever_their_image_says() -> None:
-    """Its DaemonSet selects them."""
-    gathered = Gathered()
-    gathered.note(None, hamis(LABEL))
-    gathered.note(None, NodeClass("g", "EC2NodeClass", "gpu", sharing=ImageSharing("time-slicing", 4)))
-
-    assert "hami" == owner_of({**LABEL, "g/ec2nodeclass": "gpu"}, {}, judged((), gathered)[0]).name

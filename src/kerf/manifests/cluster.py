@@ -12,8 +12,7 @@ from kerf.manifests.karpenter.bottlerocket import image_sharing
 from kerf.manifests.karpenter.ec2 import KIND as EC2_KIND
 from kerf.manifests.metadata import Meta, conditions_of, instant, shared_text, taints_of
 from kerf.manifests.pods.decode import selector_of, toleration_of
-from kerf.manifests.schema import NAME
-from kerf.model.constraints import ANYTHING, Requirements
+from kerf.model.constraints import Requirements
 from kerf.model.evidence import ClusterPolicy, read_version
 from kerf.model.namespaces import NAMESPACE_NAME, Namespace, Service
 from kerf.model.nodeclaim import READY, TRUE, Condition
@@ -212,17 +211,6 @@ def budget_of(raw: dict[str, Any]) -> BudgetReading:
     lets_go = spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
     budget = PodDisruptionBudget(meta.namespace, meta.name, selector, allowed or 0, is_blocking, lets_go)
     return BudgetReading(budget, allowed is not None, least, most)
-
-
-def unread_budget_of(raw: dict[str, Any]) -> BudgetReading | None:
-    """One whose form is wrong: it lets no pod of its namespace go, since it is not known which it is for. None where it
-    has no name that a server takes."""
-    metadata = raw.get("metadata")
-    name, namespace = (metadata.get(key) if isinstance(metadata, dict) else None for key in ("name", "namespace"))
-    if not NAME.accepts(name):
-        return None
-    held = str(namespace) if NAME.accepts(namespace) else "default"
-    return BudgetReading(PodDisruptionBudget(held, str(name), ANYTHING), True, None, None)
 
 
 def _share(bound: int | str, expected: int) -> int:

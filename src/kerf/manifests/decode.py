@@ -4,9 +4,7 @@ The order of documents must not matter, although a LimitRange or a PriorityClass
 those two kinds are read first. All documents are tried before the first error is raised.
 
 An object of a tenant that no server would take is none of the cluster: its pods are there with the reason, and one
-without pods is left out with a warning. What a pool or a provider says is wrong for everybody, and an error, unless a
-server has taken it: then it is left out with a warning, as of a cluster. A Pod or Node that a server has taken and that
-cannot be read is an error, since what it takes would seem free; an unread PodDisruptionBudget lets no pod go.
+without pods is left out with a warning. What a pool or a provider says is wrong for everybody, and an error.
 """
 
 from collections import Counter
@@ -15,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from kerf.errors import DecodeError, DecodeErrors, InputError
-from kerf.manifests import cluster, kinds, usage
+from kerf.manifests import kinds, usage
 from kerf.manifests.admission import AdmissionDefaults, admission_of
 from kerf.manifests.cluster import BudgetReading
 from kerf.manifests.decoded import Decoded, Workload, scalable_of
@@ -64,7 +62,6 @@ _OF_TENANTS = frozenset(kinds.WORKLOADS) | {
     "StorageClass",
 }
 """Kinds of which a server refuses one object, and the others are planned."""
-_TAKING_ROOM = ("Pod", "Node")
 _HEARD_EVERY = 256
 """Documents after which it is said how far it is."""
 
@@ -209,19 +206,15 @@ def _decode_into(collected: _Collected, document: Document, admission: Admission
             collected.skipped[raw["kind"]] += 1
             return
         value = read(kind, raw, report, admission, document.source)
-    if report.problems and (raw["kind"] in _TAKING_ROOM if report.is_live else raw["kind"] not in _OF_TENANTS):
+    if report.problems and (report.is_live or raw["kind"] not in _OF_TENANTS):
         collected.errors += _errors(report, document)
         return
     if report.problems:
-        value = None if report.is_live else refused_of(raw, report, document.source)
+        value = refused_of(raw, report, document.source)
         if value is None:
             wrong = _errors(report, document)
             collected.left_out += wrong
-            held = cluster.unread_budget_of(raw) if raw["kind"] == "PodDisruptionBudget" else None
-            what = "left out" if held is None else f"it is taken to let no pod of {held.budget.namespace} go"
-            collected.warnings += [f"{what}: {error}" for error in wrong]
-            if held is not None:
-                collected.values.append(held)
+            collected.warnings += [f"left out: {error}" for error in wrong]
             return
     collected.newest_s = max(collected.newest_s, report.newest_s)
     collected.warnings += _doubts(report, document)

@@ -27,7 +27,7 @@ from kerf.verify.after import After
 def violations(after: After) -> Iterator[Violation]:
     """What forbids that nodes go. Cost: nodes once, and pods of those that go."""
     deletions = after.proposal.deletions
-    if not deletions:
+    if not deletions and not any(launch.replaces for launch in after.proposal.launches):
         return
     going = _Going(after)
     for deletion in deletions:

@@ -154,6 +154,9 @@ def _within_limits(after: After) -> Iterator[Violation]:
         by_pool[launch.node_pool].append(launch)
     limited = {pool.name: pool.limits for pool in after.snapshot.node_pools if pool.limits and pool.name in by_pool}
     used = _used(after, limited) if limited else {}
+    for launch in after.proposal.bought if limited else ():
+        if launch.node_pool in used:
+            used[launch.node_pool] = used[launch.node_pool] + _charge(after, launch)
     for name, limits in sorted(limited.items()):
         counted, beyond = used[name], dict[str, list[Launch]]()
         for launch in by_pool[name]:
@@ -228,6 +231,7 @@ def _reserved(after: After) -> Iterator[Violation]:
         if most is None:
             continue
         there = sum(_reservation_of(node) == name for node in after.snapshot.nodes)
+        there += sum(launch.offering.reservation == name for launch in after.proposal.bought)
         if there + len(launches) > most:
             beyond = [_part(launch) for launch in launches[max(0, most - there) :]]
             expected, got = f"at most {most} nodes of it", f"{there + len(launches)} nodes"

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from kerf.model.placeholders import is_virtual
 from kerf.model.violations import PartKind, PlanPart, PlanRule, Violation, violation
 from kerf.verify.after import After
+from kerf.verify.proposal import Proposal
 
 
 def violations(after: After) -> Iterator[Violation]:
     """Pods that are placed twice, and such as the cluster does not have. Cost: linear in placed pods."""
     proposal = after.proposal
+    yield from _again(after)
     places: dict[str, PlanPart] = {}
     twice: dict[str, list[PlanPart]] = {}
     for launch in proposal.launches:
@@ -36,3 +38,27 @@ def violations(after: After) -> Iterator[Violation]:
     for key in sorted(key for key in places.keys() - pods.keys() if not is_virtual(key)):
         expected = "a pod that waits, or one of a node that goes"
         yield violation(PlanRule.POD_UNKNOWN, key, expected, "neither", places[key])
+
+
+def _again(after: After) -> Iterator[Violation]:
+    """Pods to which another decision has already promised a place. Room that is kept is no pod, and moves on."""
+    proposal = after.proposal
+    promised = {each.pod.pod: f"node {each.node}" for each in proposal.coming}
+    promised |= {placed.pod: launch.name for launch in proposal.bought for placed in launch.pods}
+    if not promised:
+        return
+    for key, part in _parts_of(proposal):
+        if key in promised and not is_virtual(key):
+            yield violation(PlanRule.PLACED_TWICE, key, "one place", f"another on {promised[key]}", part)
+
+
+def _parts_of(proposal: Proposal) -> Iterator[tuple[str, PlanPart]]:
+    """Each placed pod with what places it."""
+    for launch in proposal.launches:
+        part = PlanPart(PartKind.LAUNCH, launch.name)
+        yield from ((placed.pod, part) for placed in launch.pods)
+    for placement in proposal.placements:
+        yield placement.pod.pod, PlanPart(PartKind.PLACEMENT, placement.pod.pod)
+    for deletion in proposal.deletions:
+        part = PlanPart(PartKind.DELETION, deletion.node)
+        yield from ((placement.pod.pod, part) for placement in deletion.moved)

@@ -17,14 +17,16 @@ from kerf.model.snapshot import ClusterSnapshot
 class Proposal(Large):
     """The acts, and the figures that are said of them; None or empty for what is not said.
 
-    `placements` are of pods that wait. `coming` are those that another decision has already promised places to: they
-    are no part of this one, and count. `kept` are the pods for which room is kept, by key, where they are known.
+    `placements` are of pods that wait. `coming` are those that another decision has already promised places to, and
+    `bought` the nodes that it buys: they are no part of this one, and count. `kept` are the pods for which room is
+    kept, by key, where they are known.
     """
 
     world: World
     launches: tuple[Launch, ...] = ()
     placements: tuple[NodePlacement, ...] = ()
     coming: tuple[NodePlacement, ...] = ()
+    bought: tuple[Launch, ...] = ()
     relabels: tuple[Repartition, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     admissions: tuple[Admission, ...] = ()

@@ -9,8 +9,6 @@ from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.consolidation import propose as delete
 from kerf.engine.disruption.repacking import propose as repack
 from kerf.engine.explain.disruption import explained
-from kerf.engine.explain.plan import plan
-from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.instancetypes import InstanceType
 from kerf.model.pods import Owner, Pod
@@ -73,14 +71,3 @@ def test_a_node_of_an_unknown_type_has_the_models_that_its_cards_register() -> N
 
     assert (("A10G", "T4"),) == known.deletions[0].exchanges
     assert "->" not in words(unnamed)[0][0]
-
-
-@pytest.mark.parametrize("new, said", [(CHEAP, "; A10G -> T4"), (CHEAP_ALIKE, "")])
-def test_a_node_for_pods_of_one_that_ends_names_the_models_as_well(new: InstanceType, said: str) -> None:
-    """Whatever ends it: a person, its age, the cloud."""
-    size = {"cpu": 4, "memory": "16Gi", "pods": 58, "nvidia.com/gpu": 1}
-    held, claim = ours("old", instance_type=DEAR.name, allocatable=size, deleted_s=NOON_S)
-    snapshot = a_cluster([free_pool()], [(held, claim)], [pod("old", gpu=1)])
-    made = plan(snapshot, a_market(DEAR, new), Options())
-
-    assert [f"1 pod needs 1 GPU; no GPU in the cluster has that free{said}"] == [each.why for each in made.launches]

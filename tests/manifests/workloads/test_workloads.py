@@ -168,13 +168,12 @@ def test_pods_of_a_workload_that_no_server_takes_say_why(kind: str, pods: int, b
 
 
 def test_a_workload_without_a_name_is_left_out() -> None:
-    """Nothing could be said of its pods; those of a live one, which a server has taken, are there themselves."""
+    """Nothing could be said of its pods; a live one, which a server has taken, is an error."""
     text = workload("Deployment", template=TEMPLATE)
 
-    for name in ("W_W", "W_W, uid: u"):
-        assert "metadata.name: expected text of lower-case letters" in left_out(
-            text.replace("name: w", f"name: {name}")
-        )
+    assert "metadata.name: expected text of lower-case letters" in left_out(text.replace("name: w", "name: W_W"))
+    with pytest.raises(InputError):
+        decoded(text.replace("name: w", "name: W_W, uid: u"))
 
 
 @pytest.mark.parametrize(

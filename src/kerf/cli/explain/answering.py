@@ -29,7 +29,6 @@ from kerf.cli.progress import progress
 from kerf.cli.render import emit
 from kerf.engine.options import Options
 from kerf.model.pods import Pod
-from kerf.model.printable import one_line
 from kerf.model.snapshot import ClusterNode
 
 _MACHINES = ("node", "nodeclaim")
@@ -132,4 +131,4 @@ def _lines(found: list[Explanation], notes: Sequence[str]) -> Iterator[str]:
         yield from one.lines
     if notes:
         yield ""
-        yield from (f"note: {one_line(note)}" for note in notes)
+        yield from (f"note: {note}" for note in notes)

@@ -15,7 +15,6 @@ from kerf.lint.findings import Finding, Severity
 from kerf.lint.linter import Linted
 from kerf.lint.registry import Rule
 from kerf.lint.rules import rules
-from kerf.model.printable import one_line
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 """SARIF's words."""
@@ -33,14 +32,13 @@ def table_lines(linted: Linted) -> list[str]:
     """The findings as a table for people, each with its hint below, and their number."""
     lines: list[str] = []
     if linted.findings:
-        cells = ((f.place or "cluster", f.severity.value, f.code, f.subject, f.message) for f in linted.findings)
-        rows = [tuple(map(one_line, each)) for each in cells]
+        rows = [(f.place or "cluster", f.severity.value, f.code, f.subject, f.message) for f in linted.findings]
         head, *body = table_rows(("PLACE", "SEVERITY", "CODE", "OBJECT", "MESSAGE"), rows)
         lines += head
         for row, finding in zip(body, linted.findings, strict=True):
             lines += row
             if finding.hint:
-                lines.append(f"    hint: {one_line(finding.hint)}")
+                lines.append(f"    hint: {finding.hint}")
         lines.append("")
     return [*lines, _summary(linted)]
 

@@ -22,7 +22,6 @@ from kerf.engine.world import World
 from kerf.model.eviction import Budgets
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.plan import Cost, Plan
-from kerf.model.printable import one_line
 from kerf.model.snapshot import ClusterNode
 from kerf.model.times import duration_text, instant_text
 
@@ -229,7 +228,7 @@ def steps_lines(found: Sequence[ConsolidationStep], world: World, bound_micro: i
         _, now = _prices(found, world)
         if now:
             yield f"cost: {price_text(now)} {currency}/h{_bound_text(now, bound_micro)}"
-    yield from (f"note: {one_line(note)}" for note in _notes(found, world))
+    yield from (f"note: {note}" for note in _notes(found, world))
     alike: dict[Hashable, list[_Stays]] = {}
     for each in _staying(found, world):
         alike.setdefault(each.kind, []).append(each)

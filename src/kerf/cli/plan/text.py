@@ -16,7 +16,6 @@ from kerf.model.gpu import Slice
 from kerf.model.instancetypes import price_text
 from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Deletion, Eviction, Launch, Patch, Plan, Repartition, Unplaced
-from kerf.model.printable import one_line
 from kerf.model.snapshot import ClusterSnapshot
 
 
@@ -46,7 +45,7 @@ def plan_lines(plan: Plan, world: World, *, is_wide: bool = False) -> Iterator[s
     yield from _pods(plan, is_wide)
     if plan.notes:
         yield ""
-        yield from (f"note: {one_line(note)}" for note in plan.notes)
+        yield from (f"note: {note}" for note in plan.notes)
 
 
 def _launch_rows(launches: Sequence[Launch], is_wide: bool) -> Iterator[tuple[str, ...]]:
@@ -206,5 +205,5 @@ def unplaced_lines(unplaced: Sequence[Unplaced]) -> Iterator[str]:
         if places:
             yield f"    at: {some(places)}"
         if hint:
-            yield f"    hint: {one_line(hint)}"
+            yield f"    hint: {hint}"
         yield from (f"    {patch_command(patch)}" for patch in pods[0].patches)

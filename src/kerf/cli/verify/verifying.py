@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from kerf.cli.exits import DONE, FAILED
@@ -48,11 +49,12 @@ def checked(plan: PlanFile, present: World) -> tuple[Violation, ...]:
         cost=None,
     )
     found = [*violations(waiting), *_bound(plan, made, world)]
-    if made.deletions:
+    if made.deletions or made.launches_for_going:
         going = Proposal(
             present,
             made.launches_for_going,
             coming=made.placements,
+            bought=made.launches_for_waiting,
             deletions=made.deletions,
         )
         found += violations(going)
@@ -96,22 +98,22 @@ class _Made:
         """The cluster that it was made for."""
         return self.world.snapshot
 
-    @property
+    @cached_property
     def launches_for_waiting(self) -> tuple[Launch, ...]:
         """Those that are bought for pods that wait, or for none."""
         return tuple(_launch(row, self.world) for row in self.plan.launches if not row.replaces)
 
-    @property
+    @cached_property
     def launches_for_going(self) -> tuple[Launch, ...]:
         """Those that come in the place of nodes."""
         return tuple(_launch(row, self.world) for row in self.plan.launches if row.replaces)
 
-    @property
+    @cached_property
     def placements(self) -> tuple[NodePlacement, ...]:
         """Pods on nodes that are there."""
         return tuple(map(_placement, self.plan.placements))
 
-    @property
+    @cached_property
     def relabels(self) -> tuple[Repartition, ...]:
         """Idle nodes with another configuration, with the cards that their types have."""
         found = []
@@ -128,12 +130,12 @@ class _Made:
         kind = self.world.market.find(planned_type(claim), claim.node_class) if claim is not None else None
         return kind.devices if kind is not None else ()
 
-    @property
+    @cached_property
     def evictions(self) -> tuple[Eviction, ...]:
         """Pods that make room."""
         return tuple(Eviction(row.pod, row.node, row.for_pod, row.by == "scheduler") for row in self.plan.evictions)
 
-    @property
+    @cached_property
     def deletions(self) -> tuple[Deletion, ...]:
         """Nodes that go."""
         return tuple(self._deletion(row) for row in (*self.plan.deletions, *self.plan.replacements))

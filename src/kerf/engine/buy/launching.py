@@ -15,7 +15,6 @@ from kerf.engine.buy.limits import Ledger
 from kerf.engine.options import Options
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.caps import within_cap
-from kerf.engine.supply.cardmodels import Exchanges, exchanges, models_of
 from kerf.engine.supply.offered import OfferedType, Supply
 from kerf.engine.world import World
 from kerf.model.causes import Cause, Name
@@ -32,14 +31,12 @@ class Needed(Cause):
     """A node is bought for pods: its load by shape, and what else was on offer.
 
     `kept_off` are the constraints that keep some of them off every node with room, by their names in a manifest.
-    `exchanges` are the models of GPU of pods that still run on nodes which go, and those that they get, if others.
     """
 
     load: Load
     shapes: tuple[Shape, ...]
     supply: Supply
     kept_off: tuple[Name, ...] = ()
-    exchanges: Exchanges = ()
 
 
 def dealt(purchase: Purchase, shapes: Sequence[Shape]) -> list[Bought]:
@@ -90,16 +87,7 @@ def launches_of(
             placed = named(load, [node.pods for node in bought], turns.of(bought[0]) if follow == PIN else ())
             for number, pods in zip(numbers, placed, strict=True):
                 launches.append(template.another(f"launch-{first + number}", pods, follow))
-    return tuple(_exchanging(launch, world) for launch in launches) if world.snapshot.leaving else tuple(launches)
-
-
-def _exchanging(launch: Launch, world: World) -> Launch:
-    """The launch with the models of GPU that pods of leaving nodes have there, if they get others."""
-    cause, leaving = launch.cause, world.snapshot.leaving
-    nodes = dict.fromkeys(leaving[each.pod] for each in launch.pods if each.parts and each.pod in leaving)
-    old = [model for name in nodes for model in models_of(world.snapshot.node(name), world.supply)]
-    found = exchanges(old, (Name(shape.model.name) for shape in launch.devices))
-    return launch.because(replace(cause, exchanges=found)) if found and isinstance(cause, Needed) else launch
+    return tuple(launches)
 
 
 @dataclass(frozen=True)

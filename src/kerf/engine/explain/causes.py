@@ -615,7 +615,7 @@ _NAMING_THEIR_TARGET = (
 
 def _device_detail(misfit: Misfit) -> str:
     """What a family knows beside its codes; empty where it knows no more."""
-    return one_line(sharing.detail(misfit.cause)) if misfit.stage == Stage.DEVICES else ""
+    return sharing.detail(misfit.cause) if misfit.stage == Stage.DEVICES else ""
 
 
 @words.register

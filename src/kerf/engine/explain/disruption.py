@@ -1,6 +1,6 @@
 """The words for why a node stays or goes: the only place that has them. Those of obstacles are Karpenter's."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -64,7 +64,7 @@ from kerf.engine.disruption.causes import (
 from kerf.engine.disruption.command import Command
 from kerf.engine.disruption.substitution import SPOT_TYPES
 from kerf.engine.explain.causes import cause_text, counted, some, words
-from kerf.engine.explain.launches import exchange_text, why_launched
+from kerf.engine.explain.launches import why_launched
 from kerf.errors import MOST_SHOWN, cut
 from kerf.model.bounds import MIN_NODES, bounds_of
 from kerf.model.instancetypes import price_text
@@ -344,7 +344,13 @@ def drift_text(reason: str) -> str:
 
 def removal_text(deletion: Deletion, currency: str) -> str:
     """Why a node is taken away, what that saves, and which other GPUs its pods get."""
-    return _removal_text(deletion, currency) + exchange_text(deletion.exchanges)
+    return _removal_text(deletion, currency) + _exchange_text(deletion.exchanges)
+
+
+def _exchange_text(exchanges: Iterable[tuple[str, str]]) -> str:
+    """`; A10G -> T4` for pods that are moved to another model of GPU."""
+    named = ", ".join(f"{old} -> {new}" for old, new in exchanges)
+    return f"; {named}" if named else ""
 
 
 def _removal_text(deletion: Deletion, currency: str) -> str:
@@ -399,7 +405,7 @@ def _(cause: TakesPods) -> str:
     if not cause.pods:
         return f"comes in the place of {nodes} {some(cause.nodes)}, which then {go}"
     taken = f"takes {counted(cause.pods, 'pod')} of {nodes} {some(cause.nodes)}, which then {go}"
-    return taken + exchange_text(cause.exchanges)
+    return taken + _exchange_text(cause.exchanges)
 
 
 def explained(command: Command) -> Plan:

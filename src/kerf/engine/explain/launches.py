@@ -1,6 +1,6 @@
 """Why a node is bought, or labelled again: who needs what, and what was passed over."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from kerf.engine.buy.filling import Load
 from kerf.engine.buy.launching import Needed
@@ -86,14 +86,9 @@ def _why_needed(needed: Needed) -> str:
     where = "no GPU in the cluster has that free" if is_gpu else "no node in the cluster has room"
     if needed.kept_off:
         where = f"every node with room is ruled out by {' and '.join(needed.kept_off)}"
-    held = [text, where, *_chosen(load), *_costs_more(load, needed.supply), *_passed_over(load, needed.supply)]
-    return "; ".join(held) + exchange_text(needed.exchanges)
-
-
-def exchange_text(exchanges: Iterable[tuple[str, str]]) -> str:
-    """`; A10G -> T4` for pods that are moved to another model of GPU."""
-    named = ", ".join(f"{old} -> {new}" for old, new in exchanges)
-    return f"; {named}" if named else ""
+    return "; ".join(
+        [text, where, *_chosen(load), *_costs_more(load, needed.supply), *_passed_over(load, needed.supply)]
+    )
 
 
 def _why_idle(fits: IdleNodeFits) -> str:

@@ -11,7 +11,7 @@ from kerf.model.nodepool import NodePool
 from kerf.model.plan import Misfit, Patch
 from kerf.model.pods import Container
 from kerf.model.quantities import Resources
-from kerf.sharing.family import SHARING, Family, PluginKeptOff, Unreadable
+from kerf.sharing.family import SHARING, Family, PluginKeptOff
 
 _GPU_RESOURCES = "nvidia.com/"
 _MOST_CONFIGURATIONS = 30
@@ -104,8 +104,6 @@ def as_the_reason_says(pool: NodePool, misfit: Misfit) -> Advice | None:
     if isinstance(cause, CardsNeverShown) and isinstance(cause.problem, PluginKeptOff):
         why = cause.problem
         return Advice(f"give {why.daemon_set} a toleration of {why.taint}, or take the taint off NodePool {pool.name}")
-    if isinstance(cause, CardsNeverShown) and isinstance(cause.problem, Unreadable):
-        return Advice(f"correct what the reason names: until then no node of NodePool {pool.name} shows a GPU")
     if isinstance(cause, CardsNeverShown):
         return Advice(f"change labels or annotations of NodePool {pool.name}, or the ConfigMap, as the reason says")
     shared = cause.worst.resource if isinstance(cause, Insufficient) else ""

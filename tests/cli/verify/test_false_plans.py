@@ -1,0 +1,108 @@
+"""Plans that were right when they were printed, and false once something is changed: each is named by its rule."""
+
+import json
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+
+from kerf.cli.inputs.input import ReadInput
+from kerf.cli.plan.json import plan_object
+from kerf.cli.plan.planning import decided
+from kerf.cli.verify.planfile import decoded
+from kerf.cli.verify.verifying import checked
+from kerf.engine.options import Options
+from kerf.engine.world import World
+from kerf.manifests.decoded import Decoded
+from kerf.model.constraints import HOSTNAME
+from kerf.model.pods import Owner
+from kerf.model.violations import PlanRule
+from kerf.testing.builders import a_pod, a_pool, a_snapshot
+from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours
+from tests.engine.worlds import some
+
+Json = dict[str, Any]
+_OWNER = Owner("ReplicaSet", "web")
+
+
+def bought() -> World:
+    """Two nodes for three pods that wait; the pool may have no more."""
+    pool = a_pool(limits={"nodes": 2})
+    return World(a_snapshot(pools=[pool], pods=some(3, cpu=3)), MARKET)
+
+
+def merged() -> World:
+    """Node `b` goes, since its pod fits on `a`; a pod that waits goes there, too."""
+    pods = [on("a", "x", cpu=1, owner=_OWNER), on("b", "y", cpu=1, owner=_OWNER), a_pod("p", cpu="500m")]
+    return World(a_cluster([free_pool()], [ours("a"), ours("b")], pods), MARKET)
+
+
+def replaced() -> World:
+    """A smaller node is bought in the place of `a`; a pod that waits goes to `b`."""
+    nodes = [ours("a", instance_type="m5.2xlarge"), ours("b")]
+    pods = [on("a", "x", cpu=3, owner=_OWNER), on("b", "y", cpu=3, owner=_OWNER)]
+    pods.append(a_pod("p", cpu="500m", selector={HOSTNAME: "b"}))
+    return World(a_cluster([free_pool()], nodes, pods), MARKET)
+
+
+@cache
+def _printed(world: Callable[[], World]) -> str:
+    made = world()
+    decision, plan = decided(ReadInput(Decoded(), made.snapshot.pending, made.snapshot, made.market), Options())
+    return json.dumps(plan_object(plan, World(decision.world.snapshot, made.market)))
+
+
+def broken(world: Callable[[], World], change: Callable[[Json], object] = lambda held: None) -> set[PlanRule]:
+    """The rules that the plan of the world breaks once it is changed."""
+    held = json.loads(_printed(world))
+    change(held)
+    return {each.rule for each in checked(decoded(json.dumps(held).encode(), "plan.json"), world())}
+
+
+@pytest.mark.parametrize(
+    "world, launches, placements, deletions", [(bought, 2, 0, 0), (merged, 0, 1, 1), (replaced, 1, 1, 1)]
+)
+def test_what_was_printed_holds(world: Callable[[], World], launches: int, placements: int, deletions: int) -> None:
+    """Before it is changed; and it is what the changes below are made for."""
+    held = json.loads(_printed(world))
+    gone = [*held["deletions"], *held["replacements"]]
+
+    assert set() == broken(world)
+    assert (launches, placements, deletions) == (len(held["launches"]), len(held["placements"]), len(gone))
+
+
+def one_more(held: Json, **changed: Any) -> None:
+    """A node more than the plan has, like its first."""
+    held["launches"].append({**held["launches"][0], "name": "launch-9", "pods": [], **changed})
+    held["cost"]["perHourAfter"] += held["launches"][0]["perHour"]
+
+
+REPLACING: dict[str, tuple[Callable[[Json], object], PlanRule]] = {
+    "no-such-claim": (lambda held: held["launches"][0].update(replaces=["gone"]), PlanRule.NODE_UNUSABLE),
+    "no-such-type": (lambda held: one_more(held, replaces=["gone"], instanceType="huge"), PlanRule.OFFERING),
+    "no-such-pod": (lambda held: one_more(held, replaces=["gone"], pods=["default/nobody"]), PlanRule.POD_UNKNOWN),
+    "beyond-limits": (lambda held: one_more(held, replaces=["gone"]), PlanRule.POOL_LIMITS),
+    "pod-of-another": (
+        lambda held: one_more(held, replaces=["gone"], pods=held["launches"][0]["pods"]),
+        PlanRule.PLACED_TWICE,
+    ),
+}
+
+
+@pytest.mark.parametrize("change, rule", REPLACING.values(), ids=list(REPLACING))
+def test_a_launch_in_the_place_of_nodes_is_checked_without_any_that_goes(
+    change: Callable[[Json], object], rule: PlanRule
+) -> None:
+    """What is bought for pods that wait counts beside it."""
+    assert rule in broken(bought, change)
+
+
+def test_a_pod_that_waits_has_no_second_place_in_the_stead_of_a_node() -> None:
+    """Neither on what is bought there, nor among the pods that move."""
+    assert PlanRule.PLACED_TWICE in broken(replaced, lambda held: held["launches"][0]["pods"].append("default/p"))
+
+    def moves(held: Json) -> None:
+        held["deletions"][0]["moves"].append({"pod": "default/p", "node": "a", "devices": []})
+
+    assert PlanRule.PLACED_TWICE in broken(merged, moves)
