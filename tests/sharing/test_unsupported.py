@@ -125,10 +125,32 @@ def test_an_annotation_asks_for_a_part(key: str) -> None:
     assert f"by {key}, which KAI Scheduler gives out" in decided.unplaced[0].reason
 
 
-@pytest.mark.parametrize("text", ["", "yes", "0", "-1", "nan", "1e999x"])
-def test_another_use_of_the_word_asks_for_nothing(text: str) -> None:
-    """A common word as an annotation keeps no node from a pod."""
-    assert None is unsupported_by(a_pod(cpu=1, annotations={"gpu-memory": text}))
+@pytest.mark.parametrize("scheduler_name", ["kai-scheduler", "default-scheduler"])
+@pytest.mark.parametrize("text", ["", " ", "lots", "half", "-1", "nan", "1e999x", "0,5", "8 G i", "４"])
+@pytest.mark.parametrize("key", ["gpu-fraction", "gpu-memory", "kai.scheduler/container.c0.gpu-memory.request"])
+def test_a_malformed_amount_is_a_request_still(key: str, text: str, scheduler_name: str) -> None:
+    """No scheduler runs such a pod as one that asks for no GPU; a node without one would be bought for nothing."""
+    pod = a_pod(cpu=1, scheduler_name=scheduler_name, annotations={key: text})
+    decided = plan(a_snapshot(pools=[a_pool()], pods=[pod]), a_market(M5, G5))
+
+    assert () == decided.launches
+    assert f"by {key}, which KAI Scheduler gives out" in decided.unplaced[0].reason
+
+
+@pytest.mark.parametrize("text", ["0", "0.0", " 0Gi", "+0", "0%"])
+def test_an_amount_of_nothing_asks_for_nothing(text: str) -> None:
+    """As templates write it for pods without a GPU."""
+    pod = a_pod(cpu=1, scheduler_name="kai-scheduler", annotations={"gpu-memory": text})
+
+    assert None is unsupported_by(pod)
+
+
+@pytest.mark.parametrize("text", ["", "yes", "0", "-1"])
+def test_an_unknown_annotation_without_an_amount_asks_for_nothing(text: str) -> None:
+    """Of a scheduler that shares cards: `example.com/gpu-reviewed: "yes"` says nothing of an amount."""
+    pod = a_pod(cpu=1, scheduler_name="kai-scheduler", annotations={"example.com/gpu-reviewed": text})
+
+    assert None is unsupported_by(pod)
 
 
 def test_a_scheduler_of_theirs_counts_for_gpus_alone() -> None:

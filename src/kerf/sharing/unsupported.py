@@ -27,7 +27,7 @@ _AMOUNT = re.compile(r"\+?([0-9]+\.?[0-9]*|\.[0-9]+) ?([numkKMGTPE]i?[bB]?|[eE][
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """A project or vendor: beginnings of its resources, annotations with an amount, and schedulers that share cards.
+    """A project or vendor: beginnings of its resources, annotations, and schedulers that share cards.
 
     Beginnings are in small letters and hold for names in any case. `shares` is the form of further annotations, for
     projects whose prefix is a setting.
@@ -39,14 +39,16 @@ class Unsupported:
     schedulers: tuple[str, ...] = ()
     shares: re.Pattern[str] | None = None
 
-    def asks(self, key: str, is_of_scheduler: bool) -> bool:
-        """Whether an annotation of that key is a request, in a pod that one of the schedulers places or in any other.
+    def asks(self, key: str, text: str, is_of_scheduler: bool) -> bool:
+        """Whether an annotation is a request, in a pod that one of the schedulers places or in any other.
 
-        What is not known of a scheduler's annotations may ask for a GPU as well, and a node without one would not do.
+        A key that is known is one whatever its value, unless that is nothing (`0`): a value that its scheduler cannot
+        read makes no pod of it that runs without a GPU. What is not known of a scheduler's annotations may ask for a
+        GPU as well, if it states an amount: a node without one would not do.
         """
         if key in self.annotations or (self.shares is not None and self.shares.search(key) is not None):
-            return True
-        return is_of_scheduler and _OF_GPUS.search(key) is not None
+            return _amount(text) != 0
+        return is_of_scheduler and _OF_GPUS.search(key) is not None and (_amount(text) or 0) > 0
 
 
 UNSUPPORTED = (
@@ -131,13 +133,13 @@ def _asked(each: Unsupported, pod: Pod, resources: Iterable[str], *, has_gpu: bo
     if named:
         return named
     is_theirs = pod.spec.scheduler_name in each.schedulers
-    stated = sorted(key for key, text in pod.annotations.items() if each.asks(key, is_theirs) and _is_amount(text))
+    stated = sorted(key for key, text in pod.annotations.items() if each.asks(key, text, is_theirs))
     if stated:
         return stated[0]
     return pod.spec.scheduler_name if is_theirs and has_gpu else ""
 
 
-def _is_amount(text: str) -> bool:
-    """Whether an annotation states a positive amount: another use of such a common word is no request."""
+def _amount(text: str) -> float | None:
+    """The number of an annotation that states an amount, whatever its unit; None for another text."""
     found = _AMOUNT.fullmatch(text.strip())
-    return found is not None and float(found[1]) > 0
+    return None if found is None else float(found[1])
