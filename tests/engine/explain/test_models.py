@@ -61,3 +61,11 @@ def test_a_type_that_a_pool_is_to_allow_names_its_cards_where_they_are_others() 
     small = an_instance_type("h.1", cpu=8, memory="64Gi", devices=cards(1, 80_000, "H100"))
 
     assert hint(a_pool(types=["h.1"]), small, large).endswith(", with B200 where it has H100 now")
+
+
+def test_a_pool_that_names_another_model_allows_the_pods_own_before_the_pod_gives_way() -> None:
+    """Both say the label; the pod's model is what its owner has chosen."""
+    pod = a_pod(gpu=8, cpu=1, selector={FAMILY: "b"})
+    made = plan(a_snapshot(pools=[of_families("h")], pods=[pod]), a_market(H100, B200), Options())
+
+    assert "allow example.com/family b in NodePool pool" == made.unplaced[0].hint

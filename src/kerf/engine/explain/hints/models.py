@@ -7,6 +7,7 @@ what a pool names. How fast other cards do the work, only its owner knows.
 from collections.abc import Iterable
 from itertools import islice
 
+from kerf.engine.explain.causes import some
 from kerf.engine.place.devices import asks_cards
 from kerf.engine.place.shapes import Shape
 from kerf.engine.world import World
@@ -63,4 +64,4 @@ def _models_of(kind: InstanceType) -> set[str]:
 
 
 def _listed(models: set[str]) -> str:
-    return ", ".join(sorted(models))
+    return some(sorted(models))

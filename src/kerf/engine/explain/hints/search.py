@@ -116,19 +116,29 @@ def _rank(tried: _Tried) -> tuple[int, int]:
 
 
 def _changes(held: _Tried, breadth: int, first: Advice | None) -> Iterator[Advice]:
-    """What could be changed next, that of the nearest miss first, each once."""
-    said: list[Advice] = []
-    if first is not None:
-        said.append(first)
-        yield first
+    """What could be changed next, that of the nearest miss first, each once; the last one may exchange models of GPU.
+
+    A pod that asks for a model is led to another only where nothing else does.
+    """
+    said, exchanges = list[Advice](), list[Advice]()
+    for advice in chain(() if first is None else (first,), _advised(held)):
+        if len(said) + bool(exchanges) == breadth:
+            break
+        if not advice.can_be_tried or any(map(advice.changes_as, (*said, *exchanges))):
+            continue
+        if advice.is_exchange:
+            exchanges.append(advice)
+            continue
+        said.append(advice)
+        yield advice
+    yield from exchanges[: breadth - len(said)]
+
+
+def _advised(held: _Tried) -> Iterator[Advice]:
+    """What helps against each of the misses, then more for the same."""
     refused = misses(held.shape, held.situation.evidence)
-    advised = (advise(held.shape, misfit, held.situation) for misfit in refused)
-    for advice in chain(advised, _further(refused, held)):
-        if len(said) == breadth:
-            return
-        if advice.can_be_tried and not any(map(advice.changes_as, said)):
-            said.append(advice)
-            yield advice
+    yield from (advise(held.shape, misfit, held.situation) for misfit in refused)
+    yield from _further(refused, held)
 
 
 def _tried(held: _Tried, advice: Advice) -> _Tried | None:
