@@ -31,6 +31,12 @@ from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, may_g
 from tests.engine.worlds import G5, G5_2X, G5_12X, M5, M5_2X, a_hami_node, a_hami_pool, a_slice, seen, some
 
 OTHER = an_instance_type("g4dn.xlarge", cpu=4, devices=cards(1, 15360, "T4"), price="0.526")
+A100 = an_instance_type(
+    "a100.large",
+    devices=[next(shape for kind in aws.load().types if kind.name == "p4d.24xlarge" for shape in kind.devices)],
+    memory="96Gi",
+    price="4.00",
+)
 TYPES = (M5, M5_2X, G5, G5_2X, G5_12X, OTHER)
 _APP = Requirements.of_labels({"app": "web"})
 
@@ -158,10 +164,8 @@ def another_family() -> Decision:
 
 def instances() -> Decision:
     """Two MIG instances on a card that HAMi cuts."""
-    a100 = next(shape for kind in aws.load().types if kind.name == "p4d.24xlarge" for shape in kind.devices)
-    kind = an_instance_type("a100.large", devices=[a100], memory="96Gi", price="4.00")
     pool = a_hami_pool(annotations={"kerf.dev/hami-mode": "mig"})
-    return decided(a_snapshot(pools=[pool], pods=some(2, gpu=1, gpumem=18_000)), kind)
+    return decided(a_snapshot(pools=[pool], pods=some(2, gpu=1, gpumem=18_000)), A100)
 
 
 def overlapping() -> Decision:

@@ -35,6 +35,7 @@ class _Use:
     takes_all: bool = False
     placements: list[tuple[Slice, Placement]] = field(default_factory=list)
     by_resource: Counter[str] = field(default_factory=Counter)
+    """Slices of each name under which kubelet counts parts of a card; empty for those that are counted by size."""
 
 
 def violations(after: After) -> Iterator[Violation]:
@@ -99,7 +100,7 @@ def _add(uses: Mapping[int, _Use], placed: PlacedPod, pod: Pod | None) -> None:
         use.takes_all |= any(part.cores >= _WHOLE for parts in by_turn.values() for part in parts)
         lasting = by_turn.get("") or next(iter(by_turn.values()))
         use.placements += [(part, part.placement) for part in lasting if part.placement is not None]
-        for resource in sorted({part.resource for part in placed.parts if part.resource}):
+        for resource in sorted({part.resource for part in placed.parts}):
             use.by_resource[resource] += max(
                 sum(part.resource == resource for part in parts) for parts in by_turn.values()
             )
@@ -107,14 +108,8 @@ def _add(uses: Mapping[int, _Use], placed: PlacedPod, pod: Pod | None) -> None:
 
 def _held(card: DeviceState, use: _Use, name: str, parts: tuple[PlanPart, ...]) -> Iterator[Violation]:
     """What one card does not hold of what comes to it beside what is there."""
+    yield from _cut(card, use, name, parts)
     if card.partitions:
-        free = {part.resource: part.free for part in card.partitions}
-        for resource, number in sorted(use.by_resource.items()):
-            if number > free.get(resource, 0):
-                expected, got = f"at most {free.get(resource, 0)} of {resource}", f"{number} of {resource}"
-                yield violation(PlanRule.CARD_PARTS, name, expected, got, *parts)
-        if not use.by_resource:
-            yield violation(PlanRule.CARD_PARTS, name, "parts that the card is cut into", "another slice of it", *parts)
         return
     if use.memory_mib > card.free_memory_mib:
         expected = f"at most {max(0, card.free_memory_mib)} MiB of {card.memory_mib}"
@@ -132,6 +127,19 @@ def _held(card: DeviceState, use: _Use, name: str, parts: tuple[PlanPart, ...]) 
         yield violation(PlanRule.CARD_SLOTS, name, expected, f"{use.slots} slices", *parts)
     if card.profiles:
         yield from _geometry(card, use, name, parts)
+    elif use.placements:
+        got = f"{use.placements[0][1].profile} on a card without"
+        yield violation(PlanRule.CARD_GEOMETRY, name, "MIG instances where they are cut as pods come", got, *parts)
+
+
+def _cut(card: DeviceState, use: _Use, name: str, parts: tuple[PlanPart, ...]) -> Iterator[Violation]:
+    """Whether slices are of the parts that the card was cut into, and of no part where it was not cut."""
+    free = {part.resource: part.free for part in card.partitions} or {"": use.by_resource[""]}
+    for resource, number in sorted(use.by_resource.items()):
+        if number > free.get(resource, 0):
+            what = resource or "no part of it"
+            expected, got = f"at most {free.get(resource, 0)} of {what}", f"{number} of {what}"
+            yield violation(PlanRule.CARD_PARTS, name, expected, got, *parts)
 
 
 def _geometry(card: DeviceState, use: _Use, name: str, parts: tuple[PlanPart, ...]) -> Iterator[Violation]:
@@ -150,9 +158,10 @@ def _geometry(card: DeviceState, use: _Use, name: str, parts: tuple[PlanPart, ..
             expected = "a profile of the card at a place where it may start"
             yield violation(PlanRule.CARD_GEOMETRY, name, expected, where, *parts)
             return
-        if part.memory_mib < profile.memory_mib:
-            got = f"{part.memory_mib} MiB"
-            yield violation(PlanRule.CARD_GEOMETRY, name, f"{profile.memory_mib} MiB of {where}", got, *parts)
+        if part.memory_mib < profile.memory_mib or part.cores < profile.cores:
+            expected = f"{profile.memory_mib} MiB and {profile.cores}% of the cores of {where}"
+            got = f"{part.memory_mib} MiB and {part.cores}%"
+            yield violation(PlanRule.CARD_GEOMETRY, name, expected, got, *parts)
         taken.update(range(placement.start, placement.start + size))
         engines += profile.has_media_engine
     if any(number > 1 for number in taken.values()) or engines > 1:
@@ -179,11 +188,25 @@ def _as_asked(
     by_container = defaultdict[str, list[Slice]](list)
     for each in placed.parts:
         by_container[each.container].append(each)
-    asking = {each.name: each.request for each in demand.asking if each.request is not None}
+    asking = defaultdict[str, list[SliceRequest]](list)
+    for asked in demand.asking:
+        if asked.request is not None:
+            asking[asked.name].append(asked.request)
     for container in sorted(by_container.keys() - asking.keys()):
         yield violation(PlanRule.CARD_REQUEST, name, f"no slice for container {container}", "one", part)
-    for container, request in asking.items():
-        yield from _sized(name, container, request, by_container[container], cards, part)
+    for container, requests in asking.items():
+        held, names = by_container[container], [request.resource for request in requests]
+        if len(requests) == 1:
+            yield from _sized(name, container, requests[0], held, cards, part)
+            continue
+        # Parts of several names: each of them is counted by itself.
+        for request in requests:
+            mine = [each for each in held if each.resource == request.resource]
+            yield from _sized(name, container, request, mine, cards, part)
+        strange = sorted({each.resource for each in held} - {*names})
+        if strange:
+            expected = f"parts of {', '.join(names)} for container {container}"
+            yield violation(PlanRule.CARD_REQUEST, name, expected, strange[0] or "another slice", part)
     if site.family.name == _HAMI:
         yield from _accepted(name, pod, placed, cards, part)
 
@@ -201,23 +224,34 @@ def _sized(
         expected = f"{request.count} slices for container {container}"
         yield violation(PlanRule.CARD_REQUEST, name, expected, len(held), part)
         return
-    are_cut = any(each.resource or each.placement is not None for each in held)
+    there = [(each, card) for each in held if (card := cards.get(each.device)) is not None]
+    are_cut = any(card.partitions or card.profiles for _, card in there)
     if not are_cut and len({each.device for each in held}) < len(held):
         expected = f"{request.count} cards for container {container}"
         yield violation(PlanRule.CARD_REQUEST, name, expected, "several slices of one card", part)
-    for each in held:
-        card = cards.get(each.device)
-        if card is None:
+    for each, card in there:
+        if card.partitions:
+            yield from _as_cut(name, container, request, each, card, part)
             continue
-        if each.resource:
-            if request.resource and each.resource != request.resource:
-                expected = f"{request.resource} for container {container}"
-                yield violation(PlanRule.CARD_REQUEST, name, expected, each.resource, part)
-            continue
-        least_mib, least_cores = request.memory_on(card), min(request.cores, _WHOLE)
-        if each.memory_mib < least_mib or (each.cores < least_cores and each.placement is None):
+        # An instance that is cut for the container has the cores of its profile.
+        least_mib, least_cores = request.memory_on(card), 0 if card.profiles else min(request.cores, _WHOLE)
+        if each.memory_mib < least_mib or each.cores < least_cores:
             expected = f"{least_mib} MiB and {least_cores}% of the cores for container {container}"
             yield violation(PlanRule.CARD_REQUEST, name, expected, f"{each.memory_mib} MiB and {each.cores}%", part)
+
+
+def _as_cut(
+    name: str, container: str, request: SliceRequest, held: Slice, card: DeviceState, part: PlanPart
+) -> Iterator[Violation]:
+    """Whether a slice is one of the parts of that name that the card was cut into, with the size that they have."""
+    if request.resource and held.resource != request.resource:
+        expected = f"{request.resource} for container {container}"
+        yield violation(PlanRule.CARD_REQUEST, name, expected, held.resource or "no part of a card", part)
+        return
+    sizes = [(each.memory_mib, each.cores) for each in card.partitions if each.resource == held.resource]
+    if sizes and (held.memory_mib, held.cores) not in sizes:
+        expected = f"{sizes[0][0]} MiB and {sizes[0][1]}% of the cores for container {container}"
+        yield violation(PlanRule.CARD_REQUEST, name, expected, f"{held.memory_mib} MiB and {held.cores}%", part)
 
 
 def _accepted(

@@ -16,11 +16,14 @@ from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.manifests.decoded import Decoded
 from kerf.model.constraints import HOSTNAME
-from kerf.model.pods import Owner
+from kerf.model.pods import Container, Owner, PodSpec
+from kerf.model.quantities import Resources
+from kerf.model.snapshot import ConfigMap
 from kerf.model.violations import PlanRule
-from kerf.testing.builders import a_pod, a_pool, a_snapshot
+from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours
 from tests.engine.worlds import some
+from tests.verify import faults
 
 Json = dict[str, Any]
 _OWNER = Owner("ReplicaSet", "web")
@@ -106,3 +109,72 @@ def test_a_pod_that_waits_has_no_second_place_in_the_stead_of_a_node() -> None:
         held["deletions"][0]["moves"].append({"pod": "default/p", "node": "a", "devices": []})
 
     assert PlanRule.PLACED_TWICE in broken(merged, moves)
+
+
+def sliced() -> World:
+    """Two pods with 10,000 MiB each share the card of one new node, by HAMi."""
+    return faults.slices().world
+
+
+def instances() -> World:
+    """Two MIG instances on one card, which HAMi cuts as the pods come."""
+    return faults.instances().world
+
+
+def replicas() -> World:
+    """Two pods on a card that four share in time."""
+    return faults.time_sliced().world
+
+
+def parts() -> World:
+    """A container that asks for MIG instances of two profiles, of a card that was cut into both."""
+    asked = Resources({"cpu": 1000, "nvidia.com/mig-1g.5gb": 1, "nvidia.com/mig-2g.10gb": 1})
+    text = "version: v1\nmig-configs:\n  both:\n  - devices: all\n    mig-enabled: true\n    mig-devices:\n"
+    text += "      1g.5gb: 1\n      2g.10gb: 1\n"
+    pool = a_pool(labels={"nvidia.com/mig.config": "both", "nvidia.com/mig.strategy": "mixed"})
+    pod = a_pod("p", spec=PodSpec((Container("main", asked, asked),)))
+    layout = ConfigMap("gpu-operator", "custom-mig-config", {"config.yaml": text})
+    return World(a_snapshot(pools=[pool], pods=[pod], config_maps=(layout,)), a_market(faults.A100))
+
+
+@pytest.mark.parametrize("world", [sliced, instances, replicas, parts])
+def test_what_was_printed_of_cards_holds(world: Callable[[], World]) -> None:
+    """Every pod has its part of a card."""
+    held = json.loads(_printed(world))
+    slices = [each["pod"] for card in held["launches"][0]["devices"] for each in card["slices"]]
+
+    assert (set(), []) == (broken(world), held["unplaced"])
+    assert set(held["launches"][0]["pods"]) == {*slices}
+
+
+def parts_with(**changed: Any) -> Callable[[Json], None]:
+    """Every slice of the first launch with this in it."""
+
+    def change(held: Json) -> None:
+        for card in held["launches"][0]["devices"]:
+            for each in card["slices"]:
+                each.update(changed)
+
+    return change
+
+
+CARDS: dict[str, tuple[Callable[[], World], Callable[[Json], object], PlanRule]] = {
+    "small-by-a-resource": (sliced, parts_with(memoryMiB=1, cores=0, resource="x"), PlanRule.CARD_REQUEST),
+    "counted-by-a-resource": (sliced, parts_with(resource="nvidia.com/gpu"), PlanRule.CARD_PARTS),
+    "instance-of-an-uncut-card": (sliced, parts_with(profile="1g.5gb", start=0), PlanRule.CARD_GEOMETRY),
+    "instance-with-few-cores": (instances, parts_with(cores=1), PlanRule.CARD_GEOMETRY),
+    "instance-with-little-memory": (instances, parts_with(memoryMiB=18_000), PlanRule.CARD_GEOMETRY),
+    "replica-without-a-name": (replicas, parts_with(resource=""), PlanRule.CARD_PARTS),
+    "replica-of-another-name": (replicas, parts_with(resource="nvidia.com/gpu.shared"), PlanRule.CARD_REQUEST),
+    "slice-of-another-pod": (sliced, parts_with(pod="default/nobody"), PlanRule.CARD_REQUEST),
+    "part-of-another-size": (parts, parts_with(memoryMiB=1), PlanRule.CARD_REQUEST),
+    "parts-of-one-name": (parts, parts_with(resource="nvidia.com/mig-1g.5gb"), PlanRule.CARD_REQUEST),
+}
+
+
+@pytest.mark.parametrize("world, change, rule", CARDS.values(), ids=list(CARDS))
+def test_a_slice_is_as_its_card_is_cut(
+    world: Callable[[], World], change: Callable[[Json], object], rule: PlanRule
+) -> None:
+    """A name under which kubelet counts parts, or a MIG profile, hides no size of a card that has neither."""
+    assert rule in broken(world, change)

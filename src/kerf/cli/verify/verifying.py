@@ -48,7 +48,7 @@ def checked(plan: PlanFile, present: World) -> tuple[Violation, ...]:
         evictions=made.evictions,
         cost=None,
     )
-    found = [*violations(waiting), *_bound(plan, made, world)]
+    found = [*_strange(plan), *violations(waiting), *_bound(plan, made, world)]
     if made.deletions or made.launches_for_going:
         going = Proposal(
             present,
@@ -59,6 +59,17 @@ def checked(plan: PlanFile, present: World) -> tuple[Violation, ...]:
         )
         found += violations(going)
     return tuple(dict.fromkeys(found))
+
+
+def _strange(plan: PlanFile) -> Iterator[Violation]:
+    """Slices that are printed for pods which their row does not place."""
+    rows = [(each.name, each.pods, each.devices) for each in plan.launches]
+    moves = [each for deletion in (*plan.deletions, *plan.replacements) for each in deletion.moves]
+    rows += [(f"{each.pod} on node {each.node}", [each.pod], each.devices) for each in (*plan.placements, *moves)]
+    for name, pods, devices in rows:
+        strange = {part.pod for device in devices for part in device.slices} - {*pods}
+        for pod in sorted(strange):
+            yield violation(PlanRule.CARD_REQUEST, name, "slices of the pods that it places", f"one of {pod}")
 
 
 def _bound(plan: PlanFile, made: "_Made", world: World) -> Iterator[Violation]:
