@@ -2,10 +2,12 @@
 
 Run as `python -m benchmarks.bench_hostile [LOAD ...]`. Kerf decides for a portion of the pods that wait. When another
 tenant's pod comes, one such pass has just begun; the next one is for that pod, too. `hostile_LOAD_s` is both passes
-together, `hostile_LOAD_words_s` what is said between them: no hint is tried any more once a decision waits.
+together, `hostile_LOAD_words_s` what is said between them: no hint is tried any more once a decision waits, and
+`hostile_LOAD_mib` the most memory that both took.
 """
 
 import json
+import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +22,7 @@ from kerf.engine.options import Options
 from kerf.engine.place.shapes import Readings
 from kerf.engine.portion import portion
 from kerf.engine.world import World
-from kerf.model.constraints import HOSTNAME, ZONE, Requirements
+from kerf.model.constraints import HOSTNAME, INSTANCE_TYPE, ZONE, Requirement, Requirements
 from kerf.model.nodes import Node
 from kerf.model.pods import RUNNING, Pod
 from kerf.model.topology import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
@@ -42,6 +44,15 @@ def terms(pods: int = 60, terms: int = 1_000) -> list[Pod]:
     asked = (tuple(Requirements.of_labels({"team": f"t-{n}-{t}"}) for t in range(terms)) for n in range(pods))
     return [
         a_pod(f"p-{n}", namespace=MEAN, uid=f"m{n}", created_s=n, cpu=1, affinity=each) for n, each in enumerate(asked)
+    ]
+
+
+def values(pods: int = 60, values: int = 1_000) -> list[Pod]:
+    """Pods that list so many types each that they do not want."""
+    unwanted = (Requirement.of(INSTANCE_TYPE, "NotIn", (f"x{n}.{v}" for v in range(values))) for n in range(pods))
+    return [
+        a_pod(f"p-{n}", namespace=MEAN, uid=f"m{n}", created_s=n, cpu=1, affinity=(Requirements([each]),))
+        for n, each in enumerate(unwanted)
     ]
 
 
@@ -98,6 +109,7 @@ def _passes(waiting: list[Pod], nodes: list[Node], there: list[Pod]) -> tuple[fl
 LOADS: dict[str, Callable[[], tuple[list[Pod], list[Node], list[Pod]]]] = {
     "differing": lambda: (differing(), [], []),
     "terms": lambda: (terms(), [], []),
+    "values": lambda: (values(), [], []),
     "apart": lambda: (apart(), [], []),
     "spread": lambda: (spread(), [], []),
     "running": lambda: ([], *running()),
@@ -110,6 +122,7 @@ def figures(names: list[str]) -> Figures:
         spent, words = _passes(*LOADS[name]())
         yield f"hostile_{name}_s", spent
         yield f"hostile_{name}_words_s", words
+        yield f"hostile_{name}_mib", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 if __name__ == "__main__":

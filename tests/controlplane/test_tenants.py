@@ -1,6 +1,8 @@
 """A tenant with all rights in one namespace, who means harm: no other waits, nothing is bought above its quota."""
 
+import time
 import unicodedata
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from tests.controlplane.group_definitions import definitions
 from tests.controlplane.test_crashes import deployment, short_lived
 from tests.controlplane.test_gangs import ATOMIC
 from tests.controlplane.test_live_commands import Reader
+from tools.controlplane.installation import NAMESPACE
 from tools.controlplane.server import Binaries
 
 Json = dict[str, Any]
@@ -105,3 +108,63 @@ def test_one_tenant_neither_delays_nor_steers_another(binaries: Binaries, tmp_pa
             done = reader.kerf(*command)
             assert 2 != done.returncode, done.stderr
             assert set() == turns_the_terminal(done.stdout + done.stderr), command
+
+
+def hostile(load: str) -> list[Json]:
+    """Pods of a namespace that ask so much that a plan for all of them at once would take long."""
+
+    def asking(name: str, affinity: Json) -> Json:
+        return mine("Pod", name, spec=pod_spec({"cpu": "1"}, affinity=affinity))
+
+    def averse(number: int) -> Json:
+        selectors = ({"matchLabels": {"app": f"a-{number}-{term}"}} for term in range(1_000))
+        terms = [{"topologyKey": "kubernetes.io/hostname", "labelSelector": each} for each in selectors]
+        return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+    def choosy(number: int) -> Json:
+        asked = ({"key": "team", "operator": "In", "values": [f"t-{number}-{term}"]} for term in range(1_000))
+        terms = [{"matchExpressions": [each]} for each in asked]
+        return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+
+    if load == "terms":
+        return [asking(f"p-{number}", choosy(number)) for number in range(60)]
+    if load == "apart":
+        return [asking(f"p-{number}", averse(number)) for number in range(40)]
+    sizes = ({"cpu": "1" if n % 50 == 0 else "5000", "memory": f"{n % 900 + 1}Mi"} for n in range(1_500))
+    return [mine("Pod", f"p-{number}", spec=pod_spec(size)) for number, size in enumerate(sizes)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("load", ["terms", "apart", "differing"])
+def test_pods_that_ask_much_cost_another_tenant_nothing(binaries: Binaries, load: str) -> None:
+    """Its pods have their nodes within the minute that a node takes, its events are all there, and no lease is lost."""
+    with cluster(binaries) as site:
+        site.plane.apply([short_lived("plain", "c5.xlarge", {})])
+        site.plane.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MEAN}}])
+        site.start()
+        waited = dict[str, float]()
+        for name in ("alone", "beside"):
+            if name == "beside":
+                for pod in hostile(load):
+                    site.plane.request("POST", f"/api/v1/namespaces/{MEAN}/pods", pod).good("create a pod")
+            begun = time.monotonic()
+            site.plane.apply([deployment(name, "plain", 3, {"cpu": "2500m"})])
+            site.until(partial(all_run, site, name), f"{name} is served", 60)
+            waited[name] = time.monotonic() - begun
+        print(f"{load}: {waited}")
+
+        told = {pod["metadata"]["name"]: "TriggeredScaleUp" for pod in running(site, "beside")}
+        assert told == {name: reason for name, reason in told.items() if site.events(reason, name)}
+        lease = site.plane.get("leases", "kerf-leader-election", NAMESPACE)
+        assert lease is not None
+        assert 1 >= lease["spec"].get("leaseTransitions", 0)
+
+
+def all_run(site: Cluster, name: str) -> bool:
+    """Whether all pods of that Deployment run."""
+    return 3 == len(running(site, name))
+
+
+def running(site: Cluster, name: str) -> list[Json]:
+    """The pods of that Deployment that run."""
+    return [pod for pod in site.pods("Running") if pod["metadata"]["labels"].get("app") == name]
