@@ -170,6 +170,8 @@ class _Fleet:
         worths, names = Worths(world, pods), {each.name for each in new}
         others = (each.cluster_node for each in may_go if each.node.name not in names)
         self.unfilled = unfilled_share(world, worths, new, others)
+        self.made = dict[frozenset[str], Substitution | None]()
+        """What was tried already: names of nodes, and what comes of their end."""
         restarts = Restarts(pods)
         held = (each for each in may_go if each.pods or each.pool.bounds.min_nodes)
         found = (_Judged(world, each, worths, restarts) for each in held if worths.knows(each.pods))
@@ -185,7 +187,7 @@ def _best(world: World, fleet: _Fleet, *, are_budgets_kept: bool = True) -> Subs
     Of two orders those first in each are tried. Where most are wasted all go together if they can: what the others keep
     would be missing beside the rest.
     """
-    tries, judged = _Tries(world, fleet.unfilled), fleet.judged
+    tries, judged = _Tries(world, fleet.unfilled, fleet.made), fleet.judged
     wasted = [each for each in judged if each.is_wasted]
     within = partial(_within, world) if are_budgets_kept else list[_Judged]
     first, *others = _windows(wasted, within) or [[]]
@@ -223,11 +225,11 @@ class _Tries:
     A try costs a look at all nodes and at the pods that move, so of a large fleet there are few.
     """
 
-    def __init__(self, world: World, unfilled: float) -> None:
+    def __init__(self, world: World, unfilled: float, made: dict[frozenset[str], Substitution | None]) -> None:
         self._world, self._unfilled = world, unfilled
         self._substitutes, self._balance = Substitutes(world), Balance(world)
-        self._nodes, self._spent = len(world.snapshot.nodes), 0
-        self._made = dict[frozenset[str], Substitution | None]()
+        self._nodes, self._spent, self._number = len(world.snapshot.nodes), 0, 0
+        self._made = made
 
     def of(self, chosen: Sequence[_Judged]) -> Substitution | None:
         """What these come to; None where they save nothing, or too much was tried."""
@@ -236,9 +238,9 @@ class _Tries:
         if names in self._made:
             # Both orders may begin with the same nodes: fewer of them are looked at only where these are not enough.
             return self._made[names]
-        if len(self._made) >= _FEWEST_TRIES and spent > _MOST_WORK:
+        if self._number >= _FEWEST_TRIES and spent > _MOST_WORK:
             return None
-        self._spent = spent
+        self._spent, self._number = spent, self._number + 1
         self._made[names] = self._tried(chosen)
         return self._made[names]
 
