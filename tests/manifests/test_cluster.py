@@ -1,18 +1,21 @@
 """Nodes, NodeClasses, budgets, quotas, and what holds for all documents together."""
 
 import itertools
+import json
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from kerf.manifests.decode import decode
-from kerf.manifests.read import Documents
+from kerf.manifests.decoded import Decoded
+from kerf.manifests.read import Documents, parse
 from kerf.model.constraints import Taint
 from kerf.model.nodeclaim import Condition
 from kerf.model.quantities import Resources
 from kerf.model.resourcequotas import QuotaScope
 from kerf.model.snapshot import ConfigMap, NodeClass, ResourceQuota
+from kerf.model.times import instant_s
 from tests.manifests.texts import decoded, pod_text, pool_text, refusal
 
 NODE = """
@@ -297,3 +300,41 @@ def test_a_budget_that_lets_pods_go_that_are_not_ready_is_known(policy: str, let
     (read,) = decoded(text).disruption_budgets
 
     assert lets_go == read.lets_unready_go
+
+
+ENDING: dict[str, Any] = {
+    "metadata": {
+        "name": "web",
+        "namespace": "default",
+        "uid": "web",
+        "creationTimestamp": "2026-01-05T06:00:00Z",
+        "deletionTimestamp": "2026-01-05T09:05:00Z",
+        "deletionGracePeriodSeconds": 600,
+    },
+    "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "x"}], "terminationGracePeriodSeconds": 900},
+}
+
+
+def ending(now: str | None = None, *, is_list: bool = True, grace: int | None = 600) -> Decoded:
+    """A pod that ends at 09:05, as a server lists it or as a document of its own."""
+    pod = {**ENDING, "metadata": {**ENDING["metadata"], "deletionGracePeriodSeconds": grace}}
+    listed = {"apiVersion": "v1", "kind": "PodList", "metadata": {"resourceVersion": "1"}, "items": [pod]}
+    text = json.dumps(listed if is_list else {"apiVersion": "v1", "kind": "Pod", **pod})
+    return decode(parse(text, "in.json"), None if now is None else instant_s(now))
+
+
+@pytest.mark.parametrize("is_list", [True, False])
+def test_the_deletion_of_a_pod_is_as_old_as_its_grace(is_list: bool) -> None:
+    """Its timestamp is the end of the grace, so an input is no older than ten minutes before; without the grace of the
+    deletion that of the pod counts."""
+    assert instant_s("2026-01-05T08:55:00Z") == ending(is_list=is_list).newest_s
+    assert instant_s("2026-01-05T08:50:00Z") == ending(is_list=is_list, grace=None).newest_s
+
+
+@pytest.mark.parametrize("is_list", [True, False])
+def test_at_an_instant_before_its_deletion_a_pod_begins_to_end(is_list: bool) -> None:
+    """It takes its grace from then on: no pod ends for hours that has ten minutes."""
+    early, in_time = "2026-01-05T06:00:00Z", "2026-01-05T09:00:00Z"
+
+    assert [instant_s(early) + 600] == [pod.deleted_s for pod in ending(early, is_list=is_list).pods]
+    assert [instant_s("2026-01-05T09:05:00Z")] == [pod.deleted_s for pod in ending(in_time, is_list=is_list).pods]

@@ -8,7 +8,7 @@ without pods is left out with a warning. What a pool or a provider says is wrong
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
@@ -77,6 +77,19 @@ class _Collected:
     left_out: list[InputError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     newest_s: float = 0
+    graces: dict[str, float] = field(default_factory=dict)
+    """By key of pods that end, how long they may take from their deletion on, in seconds."""
+
+    def add_deletion(self, pod: Pod, stated_s: object) -> None:
+        """Note when a pod was deleted: its `deletionTimestamp` is the end of its grace, which lies ahead.
+
+        `stated_s` is `deletionGracePeriodSeconds`, which a server writes; without it the grace is that of its spec.
+        """
+        if pod.deleted_s is None:
+            return
+        grace_s = float(stated_s if isinstance(stated_s, int) and stated_s >= 0 else pod.spec.termination_grace_s)
+        self.graces[pod.key] = grace_s
+        self.newest_s = max(self.newest_s, pod.deleted_s - grace_s)
 
 
 def decode(
@@ -185,6 +198,7 @@ def _decode_into(collected: _Collected, document: Document, admission: Admission
         collected.newest_s = max(collected.newest_s, listed.newest_s)
         _refuse_second(collected, ("v1", "Pod", listed.pod.namespace, listed.pod.name), document)
         collected.values.append(listed.pod)
+        collected.add_deletion(listed.pod, listed.deletion_grace_s)
         return
     raw = document.value()
     report, value = Report(place_of=document.near, written_of=document.written), None
@@ -228,6 +242,8 @@ def _decode_into(collected: _Collected, document: Document, admission: Admission
     _refuse_second(collected, (raw["apiVersion"], raw["kind"], namespace, meta["name"]), document)
     if value is not None:
         collected.values.append(value)
+    if isinstance(value, Pod):
+        collected.add_deletion(value, meta.get("deletionGracePeriodSeconds"))
 
 
 def _refuse_second(collected: _Collected, key: tuple[str, str, str, str], document: Document) -> None:
@@ -287,13 +303,23 @@ def _dated_workload(workload: Workload, now_s: float | None) -> Workload:
     return replace(workload, template=_dated((workload.template,), now_s)[0])
 
 
+def _ending_from(pods: tuple[Pod, ...], graces: Mapping[str, float], now_s: float | None) -> tuple[Pod, ...]:
+    """The pods; those deleted only after `now_s`, as it may be given, count as deleted then."""
+    if now_s is None or not graces:
+        return pods
+    ends = (None if pod.deleted_s is None else min(pod.deleted_s, now_s + graces[pod.key]) for pod in pods)
+    return tuple(
+        pod if end_s == pod.deleted_s else replace(pod, deleted_s=end_s) for pod, end_s in zip(pods, ends, strict=True)
+    )
+
+
 def _sorted(collected: _Collected, now_s: float | None) -> Decoded:
     dump = next((value for value in collected.values if isinstance(value, ClusterDump)), None)
     # A dump says when it was taken: objects may state later instants, such as the end of a window.
     taken_s = None if dump is None else dump.taken_at_s
     newest_s = taken_s if taken_s is not None else collected.newest_s or None
     now_s = newest_s if now_s is None else now_s
-    pods = _dated(_of(collected, Pod), now_s)
+    pods = _ending_from(_dated(_of(collected, Pod), now_s), collected.graces, now_s)
     budgets = sorted(
         (value.completed(pods) for value in collected.values if isinstance(value, BudgetReading)), key=_name_order
     )

@@ -49,11 +49,13 @@ class Unusual(Exception):
 
 
 class ListedPod(NamedTuple):
-    """A pod of a list, the latest instant in it save that of its deletion (0 for none), and its text."""
+    """A pod of a list, the latest instant in it save the end of its deletion (0 for none), its text, and the grace of
+    its deletion where that is stated."""
 
     pod: Pod
     newest_s: float
     text: bytes
+    deletion_grace_s: int | None = None
 
     def metadata(self) -> dict[str, Any]:
         """All its metadata as plain values."""
@@ -116,6 +118,7 @@ class _Metadata(Struct, rename="camel", gc=False):
     generation: Annotated[int, Meta(ge=0, lt=2**53)] | None = None
     creation_timestamp: _Text = None
     deletion_timestamp: _Text = None
+    deletion_grace_period_seconds: Annotated[int, Meta(ge=0, lt=2**53)] | None = None
     finalizers: list[str] | None = None
     owner_references: _Bytes = UNSET
 
@@ -179,7 +182,8 @@ def listed_pod(document: Document) -> ListedPod | None:
         return None
     conditions = (found.status or _NO_STATUS).conditions or ()
     instants = (_instant(condition.last_transition_time) or 0 for condition in conditions)
-    return ListedPod(pod, max(0, pod.created_s, pod.started_s or 0, *instants), raw)
+    newest_s = max(0, pod.created_s, pod.started_s or 0, *instants)
+    return ListedPod(pod, newest_s, raw, found.metadata.deletion_grace_period_seconds)
 
 
 def live_pod(raw: bytes | Raw) -> Pod:
