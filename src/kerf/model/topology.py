@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from kerf.model.causes import Cause, Name
 from kerf.model.constraints import Requirement, Requirements, all_of
+from kerf.model.namespaces import NAMESPACE_NAME
 
 SPREAD, AFFINITY, ANTI_AFFINITY = "topologySpreadConstraints", "podAffinity", "podAntiAffinity"
 """The constraints by their names in a manifest."""
@@ -66,6 +67,11 @@ class PodAffinityTerm:
     def label_keys(self) -> frozenset[str]:
         """The labels of pods that it reads."""
         return frozenset((*self.selector, *self.match_label_keys, *self.mismatch_label_keys))
+
+
+def reads_labels(term: PodAffinityTerm) -> bool:
+    """Whether which namespaces the term means depends on labels of theirs beside their names."""
+    return term.namespace_selector is not None and any(key != NAMESPACE_NAME for key in term.namespace_selector)
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,3 +256,62 @@ def test_without_budgets_it_is_said_whose_pods_they_might_hold() -> None:
     assert note in steps_of(over_time())
     assert note in planned(over_time(), "plan", "--now", "2026-01-05T08:00:00Z").stdout
     assert "PodDisruptionBudget" not in steps_of(over_time(BUDGET))
+
+
+def beside_q(kind: str, selector: Object) -> list[Object]:
+    """Pod q of namespace q, with a label, on n1, and a pod of another namespace that is to be with it, or away."""
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"x": "y"}},
+        "namespaceSelector": selector,
+    }
+    spec: Object = {**SPEC, "affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    there = an_object("Pod", "q", spec={"containers": [MAIN], "nodeName": "n1"}, status=RUNNING)
+    there["metadata"].update({"namespace": "q", "labels": {"x": "y"}, "uid": "q"})
+    node = a_pool_node()
+    return [a_pool(), node, {**there, "apiVersion": "v1"}, *a_deployment(spec)]
+
+
+def a_namespace(name: str, labels: Object) -> Object:
+    """A Namespace with labels."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+TEAM: Object = {"matchLabels": {"team": "q"}}
+UNREAD = "whether a namespaceSelector of"
+
+
+@pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity"])
+def test_without_namespaces_it_is_said_that_selectors_of_them_are_not_known_to_take_any(kind: str) -> None:
+    """Their labels are not there to be asked; those of each that pods name are needed, and then no note is."""
+    objects = beside_q(kind, TEAM)
+    both = [a_namespace("q", {"team": "q"}), a_namespace("data", {})]
+
+    assert (
+        f"note: the input has no Namespace data, q: {UNREAD} deployment/data/web, pod data/web-"
+        in planned(objects).stdout
+    )
+    assert (
+        f"note: the input has no Namespace q: {UNREAD} deployment/data/web, pod data/web-"
+        in planned([*objects, both[1]]).stdout
+    )
+    assert UNREAD not in planned([*objects, *both]).stdout
+
+
+@pytest.mark.parametrize("selector", [{}, {"matchLabels": {"kubernetes.io/metadata.name": "q"}}])
+def test_a_namespace_that_a_pod_names_is_there_with_its_name(selector: Object) -> None:
+    """The server gives every one that label, so nothing is missing, and the pods on n1 and of q are together."""
+    done = planned(beside_q("podAffinity", selector))
+
+    assert UNREAD not in done.stdout
+    assert "goes to n1" in done.stdout
+
+
+def test_where_a_namespace_was_not_read_no_pod_is_to_change() -> None:
+    """The hint asks for the Namespace: with its label the pod has a place as it is."""
+    objects = beside_q("podAffinity", TEAM)
+    told = "hint: add Namespace q to the input: whether the namespaceSelector of the pod affinity takes namespace q"
+
+    assert told in planned(objects).stdout
+    assert "kubectl patch" not in planned(objects).stdout
+    assert "goes to n1" in planned([*objects, a_namespace("q", {"team": "q"})]).stdout

@@ -12,11 +12,13 @@ from kerf.engine.explain.causes import cause_text
 from kerf.manifests.decoded import Decoded, Workload
 from kerf.model.causes import Name, NodeNamed
 from kerf.model.constraints import NODE_POOL
+from kerf.model.namespaces import NAMESPACE_NAME
 from kerf.model.nodeclaim import INITIALIZED, LAUNCHED, READY, REGISTERED, TRUE, Condition, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import Node
-from kerf.model.pods import Pod
+from kerf.model.pods import Pod, PodSpec
 from kerf.model.snapshot import ClusterSnapshot
+from kerf.model.topology import PodAffinityTerm, reads_labels
 from kerf.sharing.hami.options import OF_PODS
 
 _MOST = 3
@@ -79,6 +81,7 @@ def gaps(decoded: Decoded, place: str) -> list[str]:
         _no_owners,
         _no_classes,
         _no_volume_claims,
+        _no_namespaces,
     )
     found = [text for look in looks if (text := look(decoded, place))]
     return [*found, *map(cause_text, named_nodes(decoded)), *_annotated_above(decoded)]
@@ -245,6 +248,30 @@ def _no_volume_claims(decoded: Decoded, place: str) -> str:
         f"the {place} has no PersistentVolumeClaims of {_of(keys, 'pod')} with a node: where their volumes are is not "
         "known, so these pods are not moved"
     )
+
+
+def _no_namespaces(decoded: Decoded, place: str) -> str:
+    """Namespaces whose labels a pod asks about; linear in pods and their terms of affinity."""
+    if place != "input" or (decoded.dump is not None and decoded.dump.place != "input"):
+        return ""
+    made = [(workload.key, workload.template) for workload in decoded.workloads if workload.replicas]
+    named = [(f"pod {pod.key}", pod) for pod in decoded.pods if not pod.is_ended] + made
+    absent = {pod.namespace for _, pod in named}.difference(each.name for each in decoded.namespaces)
+    specs = {id(pod.spec): pod.spec for _, pod in named if absent}
+    asking = {key for key, spec in specs.items() if any(map(reads_labels, _affinity_terms(spec)))}
+    names = sorted({name for name, pod in named if id(pod.spec) in asking})
+    if not names:
+        return ""
+    return (
+        f"the {place} has no Namespace {some(sorted(absent), _MOST)}: whether a namespaceSelector of "
+        f"{some(names, _MOST)} takes it is not known; planned as if it had no label but {NAMESPACE_NAME}"
+    )
+
+
+def _affinity_terms(spec: PodSpec) -> Iterator[PodAffinityTerm]:
+    for affinity in (spec.pod_affinity, spec.pod_anti_affinity):
+        yield from affinity.required
+        yield from (term for _, term in affinity.preferred)
 
 
 def _no_pods(decoded: Decoded, place: str) -> str:

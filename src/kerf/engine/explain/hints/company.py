@@ -12,7 +12,7 @@ from kerf.engine.place.tallies import averse_terms
 from kerf.model.constraints import HOSTNAME, Requirement, Requirements
 from kerf.model.owners import HASH_LABEL
 from kerf.model.pods import Pod, PodSpec
-from kerf.model.topology import AFFINITY, PodAffinityTerm, TooNear, Unwelcome
+from kerf.model.topology import AFFINITY, PodAffinityTerm, TooNear, Unwelcome, reads_labels
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _CLOSE = 0.6
@@ -30,7 +30,7 @@ def corrected_selectors(question: Question) -> Iterator[Idea]:
             found = question.with_spec(lambda spec, at=number, to=written: _with_term(spec, at, to))  # type: ignore[misc]
             if found is not None and found.served:
                 spec = _with_term(question.spec, number, written)
-                yield _advice(hint, spec, question), found
+                yield _unread(term, written, question) or _advice(hint, spec, question), found
 
 
 def unmet_terms(question: Question) -> list[PodAffinityTerm]:
@@ -88,6 +88,16 @@ def _near_misses(
     for namespace in sorted(others - reach.namespaces):
         names = tuple(sorted((*reach.namespaces, namespace)))
         yield f"name namespace {namespace}, where such pods are,", replace(term, namespaces=names)
+
+
+def _unread(term: PodAffinityTerm, written: PodAffinityTerm, question: Question) -> Advice | None:
+    """What to add to an input without the labels of the namespace that a term could name: it may mean that already."""
+    snapshot = question.snapshot
+    added = [each for each in written.namespaces if each not in term.namespaces and each not in snapshot.namespaces]
+    if not added or not snapshot.may_lack_kinds or not reads_labels(term):
+        return None
+    takes = f"whether the namespaceSelector of the pod affinity takes namespace {added[0]}, where such pods are,"
+    return Advice(f"add Namespace {added[0]} to the input: {takes} is not known without its labels")
 
 
 def _with_label(term: PodAffinityTerm, key: str, to: str, values: frozenset[str]) -> PodAffinityTerm:
