@@ -59,7 +59,7 @@ def again(text: str, output: str) -> tuple[Decoded, Decoded]:
     first = decode(documents, NOW_S)
     out = io.StringIO()
     namespaces = {each.namespace for each in first.config_maps}
-    objects = objects_of(documents, first.config_maps, namespaces, Cutter(False))
+    objects = objects_of(documents, first, namespaces, Cutter(False))
     write_dump(out, output, ClusterDump(taken_at_s=NOW_S), objects)
     return without_remarks(first), without_remarks(decode(parse(out.getvalue())))
 

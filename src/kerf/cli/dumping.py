@@ -23,7 +23,7 @@ from kerf.catalog.select import ALIBABA, AWS, KWOK
 from kerf.cli.echo import echo
 from kerf.cli.exits import DONE
 from kerf.cli.inputs.catalogue import is_live, read_market
-from kerf.cli.inputs.foreign import note_foreign
+from kerf.cli.inputs.foreign import mounted_maps, note_foreign
 from kerf.cli.inputs.input import Source, given_instant, plugin_namespaces
 from kerf.cli.inputs.leader import NoLeader, RefusedReport, ask_leader
 from kerf.cli.inputs.leaderflags import LeaderFlags
@@ -37,6 +37,7 @@ from kerf.manifests.admission import AdmissionDefaults
 from kerf.manifests.clusterdump.decode import cluster_dump_object, exact_text
 from kerf.manifests.clusterdump.encode import MOST_BYTES, dumped
 from kerf.manifests.decode import decode
+from kerf.manifests.decoded import Decoded
 from kerf.manifests.dispatch import FIRST, kind_of, read
 from kerf.manifests.live import decode_list
 from kerf.manifests.read import Documents, not_empty, read_documents
@@ -74,7 +75,7 @@ def show(output: str, is_full: bool, flags: dict[str, Any]) -> int:
     header = replace(header, taken_at_s=at_s, version=__version__, is_full=is_full)
     header = _with_catalogue(_with_leader(header, source, leader), source, decoded.node_pools)
     note_foreign(decoded, header.plugin_namespaces)
-    objects = objects_of(documents, decoded.config_maps, header.plugin_namespaces, cut)
+    objects = objects_of(documents, decoded, header.plugin_namespaces, cut)
     write_dump(sys.stdout, output, header, objects)
     cut.tell()
     return DONE
@@ -190,19 +191,20 @@ def _catalogue(spec: str | None, region: str | None, market: Market) -> Catalogu
 
 
 def _deciding(documents: Documents) -> Documents:
-    """Those that the header depends on: all others of a cluster are looked at when they are written."""
-    kinds = ("NodePool", "ConfigMap")
+    """Those that the header, and which ConfigMaps are kept, depend on: all others are looked at when written."""
+    kinds = ("NodePool", "ConfigMap", "DaemonSet", "Deployment")
     return Documents(tuple(each for each in documents if any(each.may_be(kind) for kind in kinds)))
 
 
-def objects_of(
-    documents: Documents, config_maps: Iterable[ConfigMap], namespaces: Collection[str], cut: Cutter
-) -> Iterator[Object]:
+def objects_of(documents: Documents, decoded: Decoded, namespaces: Collection[str], cut: Cutter) -> Iterator[Object]:
     """Every object that Kerf reads, cut, in the order of the input; one at a time. `namespaces` are those of plugins.
+
+    Of the ConfigMaps of `decoded` those that say how GPUs are shared, by their form or because a program mounts them.
 
     What cannot be read is left out with a warning, as `kerf plan` leaves it out of a cluster.
     """
-    read_maps = {(each.namespace, each.name) for each in config_maps if _is_read(each, namespaces)}
+    read_maps = {(each.namespace, each.name) for each in decoded.config_maps if _is_read(each, namespaces)}
+    read_maps |= {(namespace, name) for namespace, name in mounted_maps(decoded) if namespace in namespaces}
     for document in documents:
         raw = document.value()
         if not _is_readable(raw):

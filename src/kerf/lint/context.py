@@ -147,7 +147,9 @@ class LintContext:
             if isinstance(value, WITNESSES):
                 gathered.note(None, value)
             elif isinstance(value, Workload) and value.kind == "Deployment":
-                gathered.note(None, deployment_of(value.namespace, value.name, value.template.labels, value.mounts))
+                labels = value.template.labels
+                made = deployment_of(value.namespace, value.name, labels, value.mounts, value.replicas)
+                gathered.note(None, made)
         return gathered
 
     @cached_property

@@ -5,7 +5,7 @@ is installed, what nodes have registered and what pods ask for, and the sharing 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
@@ -15,7 +15,7 @@ from kerf.model.constraints import Toleration
 
 READ_VARIABLES = frozenset({"MIG_STRATEGY", "CONFIG_FILE", "DEFAULT_CONFIG", "FALLBACK_STRATEGIES"})
 """The environment of a device plugin that is read; any other variable may be a secret."""
-READ_FLAGS = ("--mig-strategy", "--config-file")
+READ_FLAGS = ("--mig-strategy", "--config-file", "--device-config-file")
 COPY = "kerf-gpu-sharing"
 """The name of a ConfigMap that is a copy of what a plugin reads by another name: `kerf run` reads by name."""
 HAMIS_FILE, _CONFIGS_AT = "device-config.yaml", "/available-configs"
@@ -48,11 +48,15 @@ def read_version(tag: str) -> tuple[int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class ConfigMount:
-    """Where a container of a pod has the ConfigMap of its configuration: by the path, and by the volume's name."""
+    """Where a container of a pod has the ConfigMap of its configuration: by the path, and by the volume's name.
+
+    `key` is the map's key that is HAMi's file there; empty for anything but that file.
+    """
 
     path: str
     volume: str
     config_map: str
+    key: str = ""
 
 
 def read_mounts(spec: object, *, by_flags: bool = True) -> tuple[ConfigMount, ...]:
@@ -61,7 +65,7 @@ def read_mounts(spec: object, *, by_flags: bool = True) -> tuple[ConfigMount, ..
     HAMi's chart mounts one file, `device-config.yaml` (templates/device-plugin/daemonsetnvidia.yaml and
     scheduler/deployment.yaml, v2.10.0). The configuration manager of NVIDIA's plugin looks into `/available-configs`
     (its chart 0.18, and the GPU operator), and without a manager the plugin is given the path of a file, which counts
-    with `by_flags`.
+    with `by_flags`. HAMi's programs take the path of theirs by `--device-config-file`.
     """
     held = spec if isinstance(spec, dict) else {}
     volumes = dict(_config_volumes(held))
@@ -71,21 +75,47 @@ def read_mounts(spec: object, *, by_flags: bool = True) -> tuple[ConfigMount, ..
         words = (*_list(container.get("command")), *_list(container.get("args")))
         flags = dict(flag.partition("=")[::2] for flag in read_arguments(words))
         file = str(flags.get("--config-file") or variables.get("CONFIG_FILE") or "")
+        hamis = flags.get("--device-config-file") or ""
         for mount in _dicts(container.get("volumeMounts")):
             path, volume = str(mount.get("mountPath") or "").rstrip("/"), str(mount.get("name"))
-            is_read = path == _CONFIGS_AT or path.rpartition("/")[2] == HAMIS_FILE
-            is_read = is_read or (by_flags and bool(path) and f"{file}/".startswith(f"{path}/"))
-            if is_read and volume in volumes:
-                found.append(ConfigMount(path, volume, volumes[volume]))
+            if not path or volume not in volumes:
+                continue
+            is_hamis = path.rpartition("/")[2] == HAMIS_FILE or f"{hamis}/".startswith(f"{path}/")
+            if is_hamis:
+                inside = hamis.removeprefix(f"{path}/") if hamis.startswith(f"{path}/") else HAMIS_FILE
+                source, key = _file_of(volumes[volume], str(mount.get("subPath") or "") or inside)
+                found.append(ConfigMount(path, volume, source, key))
+            elif path == _CONFIGS_AT or (by_flags and f"{file}/".startswith(f"{path}/")):
+                found.append(ConfigMount(path, volume, volumes[volume][0][0]))
     return tuple(dict.fromkeys(found))
 
 
-def _config_volumes(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The volumes that are ConfigMaps, by name."""
+_Source = tuple[str, Mapping[str, str] | None]
+"""A ConfigMap of a volume, and which of its keys are which files there; None for all, by their own names."""
+
+
+def _file_of(sources: Sequence[_Source], file: str) -> tuple[str, str]:
+    """Name of the map and its key that are the file of a volume; of several maps that may have it, the last."""
+    stated = next(((name, items[file]) for name, items in sources if items is not None and file in items), None)
+    whole = [name for name, items in sources if items is None]
+    return stated or ((whole or [sources[0][0]])[-1], file)
+
+
+def _config_volumes(spec: Mapping[str, Any]) -> Iterator[tuple[str, list[_Source]]]:
+    """The volumes that have ConfigMaps, by name."""
     for volume in _dicts(spec.get("volumes")):
-        held = volume.get("configMap")
-        if isinstance(held, dict) and isinstance(held.get("name"), str):
-            yield str(volume.get("name")), held["name"]
+        projected = volume.get("projected")
+        parts = [volume, *_dicts(projected.get("sources") if isinstance(projected, dict) else None)]
+        maps = [each["configMap"] for each in parts if isinstance(each.get("configMap"), dict)]
+        sources = [(each["name"], _items(each)) for each in maps if isinstance(each.get("name"), str)]
+        if sources:
+            yield str(volume.get("name")), sources
+
+
+def _items(source: Mapping[str, Any]) -> Mapping[str, str] | None:
+    """Keys by the files that they are; None where the volume has all under their own names."""
+    stated = _dicts(source.get("items"))
+    return {str(each.get("path")): str(each.get("key")) for each in stated} or None
 
 
 def _dicts(value: object) -> list[dict[str, Any]]:
@@ -128,8 +158,8 @@ class PluginSettings:
     `uses_config`: it reads configurations at all, of the ConfigMap of the name `config_map` (empty: not stated). A node
     without a label has the one called `default`, else what the first of the `fallbacks` finds: `named` (one called
     `default`), `single` (the only one), `empty` (none). `mig_strategy` beats every configuration; empty: not stated.
-    `version` is None where no image says it. Of HAMi's plugin only the ConfigMap and the version are read. A plugin
-    that comes with the machine's `image` is configured by that alone.
+    `version` is None where no image says it. Of HAMi's plugin only the ConfigMap, with the key of it that is its file,
+    and the version are read. A plugin that comes with the machine's `image` is configured by that alone.
     """
 
     uses_config: bool = False
@@ -138,6 +168,7 @@ class PluginSettings:
     fallbacks: tuple[str, ...] = ()
     mig_strategy: str = ""
     version: tuple[int, int] | None = None
+    config_key: str = ""
     image: ImageSharing | None = None
 
 
@@ -168,12 +199,17 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PluginDeployment:
-    """A Deployment that says where plugins are configured: HAMi's scheduler by its mount, the operator by its place."""
+    """A Deployment that says where plugins are configured: HAMi's scheduler by its mount, the operator by its place.
+
+    `config_key` is the key of the ConfigMap that is the scheduler's file. It `runs` unless it has no replicas.
+    """
 
     namespace: str
     name: str
     role: Role
     config_map: str = ""
+    config_key: str = ""
+    runs: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,8 @@ class Gathered:
         """All of it; of what pods ask for only these resources."""
         deployments = tuple(self._deployments[key] for key in sorted(self._deployments))
         held = sorted(self._plugins.values(), key=lambda each: each.order)
-        operators = {each.namespace for each in deployments if each.role is Role.OPERATOR}
+        installed = [each for each in deployments if each.role is Role.OPERATOR]
+        operators = {each.namespace for each in installed if each.runs} or {each.namespace for each in installed}
         operators = operators or {each.namespace for each in held if is_operators(each) and not each.of_operator}
         # The operator creates all it has in its own namespace, and looks for ConfigMaps nowhere else.
         home = min(operators) if len(operators) == 1 else ""

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from kerf.model.causes import Name
 from kerf.model.constraints import WELL_KNOWN, Taint, Toleration, untolerated
 from kerf.model.evidence import (
-    HAMIS_FILE,
     HAMIS_IMAGE,
     NVIDIAS_IMAGE,
     ClusterPolicy,
@@ -35,6 +34,7 @@ _OPERATORS_TOLERATIONS = (Toleration("nvidia.com/gpu", "Exists", effect="NoSched
 _OF_OTHERS = ("hami-system", "kerf-system", "kube-system", "nvidia-device-plugin")
 """Namespaces of plugins in which the documentation of the GPU operator installs none (2026-11)."""
 _STRATEGIES, _CHARTS_FALLBACKS = ("none", "single", "mixed"), "named,single"
+_NO_MOUNT = ConfigMount("", "", "")
 _DISCOVERED = ("nvidia.com/", "feature.node.kubernetes.io/")
 """Beginnings of labels that discovery writes on nodes with cards, so no pool states them."""
 
@@ -104,7 +104,7 @@ def is_operators(plugin: DevicePlugin) -> bool:
 
 
 def deployment_of(
-    namespace: str, name: str, labels: Mapping[str, str], mounts: Sequence[ConfigMount]
+    namespace: str, name: str, labels: Mapping[str, str], mounts: Sequence[ConfigMount], replicas: int = 1
 ) -> PluginDeployment | None:
     """The Deployment of a plugin's project that this is, by the labels of its pods; None for any other.
 
@@ -113,19 +113,17 @@ def deployment_of(
     """
     component = labels.get(_COMPONENT)
     if component == _HAMIS_SCHEDULER:
-        held = next((each.config_map for each in mounts if _is_hamis_file(each)), "")
-        return PluginDeployment(namespace, name, Role.HAMIS_SCHEDULER, held)
+        held = next((each for each in mounts if each.key), _NO_MOUNT)
+        role, runs = Role.HAMIS_SCHEDULER, replicas > 0
+        return PluginDeployment(namespace, name, role, held.config_map, held.key, runs)
     is_operator = _OPERATOR in (component, labels.get("app"))
-    return PluginDeployment(namespace, name, Role.OPERATOR) if is_operator else None
+    return PluginDeployment(namespace, name, Role.OPERATOR, runs=replicas > 0) if is_operator else None
 
 
 def _hamis_settings(daemon_set: DaemonSet) -> PluginSettings:
-    config_map = next((each.config_map for each in daemon_set.mounts if _is_hamis_file(each)), "")
-    return PluginSettings(bool(config_map), config_map, version=_version(daemon_set, HAMIS_IMAGE))
-
-
-def _is_hamis_file(mount: ConfigMount) -> bool:
-    return mount.path.rpartition("/")[2] == HAMIS_FILE
+    held = next((each for each in daemon_set.mounts if each.key), _NO_MOUNT)
+    version = _version(daemon_set, HAMIS_IMAGE)
+    return PluginSettings(bool(held.config_map), held.config_map, version=version, config_key=held.key)
 
 
 def _version(daemon_set: DaemonSet, image: str) -> tuple[int, int] | None:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kerf.model.causes import Cause, Name
-from kerf.model.evidence import COPY, DevicePlugin, PluginEvidence, Project, Role
+from kerf.model.evidence import COPY, DevicePlugin, PluginEvidence, Project
 from kerf.model.snapshot import ConfigMap
-from kerf.sharing.hami.config import chosen, find_configs, is_config
+from kerf.sharing.hami.config import chosen, find_configs, is_config, is_guess, schedulers, with_mounted
 from kerf.sharing.hami.config import mounted as mounted_by_hami
 from kerf.sharing.installed import looks_in, what_is
 from kerf.sharing.nvidia.device_plugin import find_plugin_configs, plugin_keys
@@ -43,11 +43,15 @@ class DefaultAbsent(Cause):
 
 @dataclass(frozen=True, slots=True)
 class PassedOver(Cause):
-    """ConfigMaps with the form of a plugin's configuration that the plugin does not read; `read` are those it does."""
+    """ConfigMaps with the form of a plugin's configuration that the plugin does not read; `read` are those it does.
+
+    With `is_guess` no program is seen, `read` has the name that the chart gives, and the others say something else.
+    """
 
     whose: Name
     config_maps: tuple[Name, ...]
     read: tuple[Name, ...]
+    is_guess: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,8 @@ def findings(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) -> tupl
 
 def read_by_plugins(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) -> frozenset[str]:
     """Namespace and name of the maps that plugins go by: those that they mount, or that have the form alone."""
-    hamis = {each.config_map.key for each in chosen(find_configs(config_maps, []), evidence)}
+    held = with_mounted(find_configs(config_maps, []), config_maps, evidence)
+    hamis = {each.config_map.key for each in chosen(held, evidence)}
     plugins = evidence.of(Project.NVIDIA)
     names = [plugin for plugin in plugins if plugin.settings.config_map]
     named = {
@@ -134,8 +139,7 @@ def _of_hami(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) -> Iter
     ]
     readers += [
         (each.namespace, each.config_map, f"Deployment {each.namespace}/{each.name}", None)
-        for each in evidence.deployments
-        if each.role is Role.HAMIS_SCHEDULER
+        for each in schedulers(evidence)
     ]
     for namespace, name, reader, plugin in readers:
         if name and (namespace, name) not in there and not has_copy:
@@ -145,12 +149,15 @@ def _of_hami(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) -> Iter
                 Name(reader), Name(name), Name(namespace), tuple(map(Name, elsewhere)), tuple(map(Name, instead))
             )
             yield WiringFinding(cause, plugin)
-    held = find_configs(config_maps, [])
-    read = {each.config_map.key for each in chosen(held, evidence)}
-    others = [each.config_map.key for each in held if each.config_map.key not in read]
+    held = with_mounted(find_configs(config_maps, []), config_maps, evidence)
+    read = {each.config_map.key: each.config for each in chosen(held, evidence)}
+    others = [each for each in held if each.config_map.key not in read]
     if others:
         named = [f"{namespace}/{name}" for namespace, name in mounted_by_hami(evidence)]
-        yield WiringFinding(PassedOver(Name("HAMi"), tuple(map(Name, others)), tuple(map(Name, sorted(read or named)))))
+        differ = any(each.fault is not None or each.config not in read.values() for each in others)
+        passed = tuple(Name(each.config_map.key) for each in others)
+        is_guessed = differ and is_guess(evidence)
+        yield WiringFinding(PassedOver(Name("HAMi"), passed, tuple(map(Name, sorted(read or named))), is_guessed))
 
 
 def _of_nvidia(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) -> Iterator[WiringFinding]:

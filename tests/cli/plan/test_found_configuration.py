@@ -68,7 +68,9 @@ def hamis_plugin(
     return _workload("DaemonSet", name, namespace, "hami-device-plugin", spec)
 
 
-def hamis_scheduler(mounts: str, namespace: str = "kube-system") -> Json:
+def hamis_scheduler(
+    mounts: str, namespace: str = "kube-system", name: str = "hami-scheduler", replicas: int = 1
+) -> Json:
     """The Deployment of HAMi's scheduler, as its chart makes it."""
     path = "device-config.yaml"
     extender = {
@@ -77,7 +79,19 @@ def hamis_scheduler(mounts: str, namespace: str = "kube-system") -> Json:
         "volumeMounts": [{"name": "device-config", "mountPath": f"/{path}", "subPath": path}],
     }
     spec = {"containers": [extender], "volumes": [{"name": "device-config", "configMap": {"name": mounts}}]}
-    return _workload("Deployment", "hami-scheduler", namespace, "hami-scheduler", spec)
+    made = _workload("Deployment", name, namespace, "hami-scheduler", spec)
+    made["spec"]["replicas"] = replicas
+    return made
+
+
+def reads(volume: Json, *arguments: str, path: str = "/device-config.yaml", **mount: str) -> Json:
+    """HAMi's scheduler with this volume there."""
+    made = hamis_scheduler("")
+    spec = made["spec"]["template"]["spec"]
+    spec["volumes"] = [{"name": "device-config", **volume}]
+    spec["containers"][0]["volumeMounts"] = [{"name": "device-config", "mountPath": path, **mount}]
+    spec["containers"][0]["command"] = ["scheduler", *arguments]
+    return made
 
 
 def nvidias_plugin(
@@ -357,3 +371,89 @@ def test_a_dump_decides_as_its_objects_do() -> None:
     mps = (pool(), config_map("m", "gpu-operator", any=MPS % "failRequestsGreaterThanOne: false, "), *pods(1, gpu=4))
     old = plan(*mps, policy("m", "any", "gpu-operator", "v0.17.1"), command="snapshot").stdout
     assert 0 == nodes(kerf("plan", "-f", "-", stdin=old))
+
+
+FLAG = "--device-config-file"
+ONE_SLOT, ITEMS = "nvidia: {deviceSplitCount: 1}", [{"key": "dc.yml", "path": "device-config.yaml"}]
+KEYED = config_map("zzz", "kube-system", **{"dc.yml": ONE_SLOT})
+FILE = {"subPath": "device-config.yaml"}
+MOUNTS: dict[str, tuple[Json, Json]] = {
+    "projected": (
+        reads({"projected": {"sources": [{"configMap": {"name": "zzz"}}]}}, **FILE),
+        hamis_map("zzz"),
+    ),
+    "another key": (reads({"configMap": {"name": "zzz", "items": ITEMS}}, **FILE), KEYED),
+    "another key, projected": (
+        reads({"projected": {"sources": [{"secret": {}}, {"configMap": {"name": "zzz", "items": ITEMS}}]}}, **FILE),
+        KEYED,
+    ),
+    "another key by the path in the volume": (
+        reads({"configMap": {"name": "zzz"}}, subPath="dc.yml"),
+        KEYED,
+    ),
+    "a folder, by the flag": (
+        reads({"configMap": {"name": "zzz"}}, "--device-config-file=/etc/hami/dc.yml", path="/etc/hami"),
+        KEYED,
+    ),
+    "a folder, by the flag and its value": (
+        reads({"configMap": {"name": "zzz", "items": ITEMS}}, FLAG, "/c/device-config.yaml", path="/c/"),
+        KEYED,
+    ),
+}
+
+
+@pytest.mark.parametrize(("scheduler", "read"), MOUNTS.values(), ids=list(MOUNTS))
+def test_hamis_file_is_found_however_a_configmap_is_mounted(scheduler: Json, read: Json) -> None:
+    """One slot a card, as that map says; the one with the chart's name is passed over."""
+    done = plan(HAMIS_POOL, scheduler, read, hamis_map(slots=10), *SLICES)
+
+    assert "GPUs: 4 paid, 4 allocated" in done.stdout
+    assert "hami-scheduler-device: passed over, because HAMi reads kube-system/zzz" in done.stdout
+
+
+def test_a_copy_of_a_map_with_another_key_is_read_by_that_key() -> None:
+    """As `kerf run` sees it, which reads by name."""
+    copy = config_map("kerf-gpu-sharing", "kube-system", **KEYED["data"])
+
+    assert 4 == nodes(plan(HAMIS_POOL, MOUNTS["another key"][0], copy, *SLICES))
+
+
+def test_a_mounted_map_without_hamis_file_is_named() -> None:
+    """HAMi does not start with it."""
+    done = plan(HAMIS_POOL, MOUNTS["another key"][0], config_map("zzz", "kube-system", other="x"), *SLICES)
+
+    assert 'kube-system/zzz: data["dc.yml"]: expected HAMi\'s device configuration, got <nothing>' in done.stdout
+
+
+@pytest.mark.parametrize(("scheduler", "read"), MOUNTS.values(), ids=list(MOUNTS))
+def test_a_dump_has_the_map_that_is_mounted(scheduler: Json, read: Json) -> None:
+    """And plans as its cluster."""
+    dump = plan(HAMIS_POOL, scheduler, read, hamis_map(slots=10), *SLICES, command="snapshot").stdout
+
+    assert "GPUs: 4 paid, 4 allocated" in kerf("plan", "-f", "-", stdin=dump).stdout
+
+
+OLD, NEW = hamis_map("old", slots=10), hamis_map("new", "hami-system")
+
+
+@pytest.mark.parametrize("replicas", [0, 1])
+def test_the_scheduler_that_runs_says_which_map_counts(replicas: int) -> None:
+    """An old one without replicas reads nothing; with two that run nothing says which."""
+    schedulers = hamis_scheduler("old", name="old", replicas=replicas), hamis_scheduler("new", "hami-system")
+    done = plan(HAMIS_POOL, *schedulers, OLD, NEW, *SLICES)
+
+    assert (replicas == 0) == ("5 pods placed, 0 not" in done.stdout)
+    assert (replicas == 1) == ("have different device configurations of HAMi" in done.stdout)
+    assert 4 == nodes(plan(HAMIS_POOL, hamis_scheduler("new", "hami-system", replicas=0), NEW, *SLICES))
+
+
+def test_the_charts_name_is_a_guess_where_no_program_is_seen() -> None:
+    """It is said as one where the others say something else, and no longer where a program is seen."""
+    guess = "on the guess that HAMi reads kube-system/hami-scheduler-device"
+
+    assert guess in plan(HAMIS_POOL, hamis_map(), NEW_DIFFERS, *SLICES).stdout
+    assert guess not in plan(HAMIS_POOL, hamis_map(), NEW, *SLICES).stdout
+    assert guess not in plan(HAMIS_POOL, hamis_map(), NEW_DIFFERS, hamis_plugin(HAMIS_NAME), *SLICES).stdout
+
+
+NEW_DIFFERS = hamis_map("new", "hami-system", 2)

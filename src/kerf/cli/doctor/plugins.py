@@ -98,6 +98,8 @@ def _configurations(read: ReadInput, hami: Hami) -> Iterator[Diagnosis]:
             yield Diagnosis("configuration", LOOK, text, f"kubectl edit {kind.lower()} {name}")
         elif isinstance(each.cause, NodeSettingsUnread):
             yield Diagnosis("configuration", LOOK, text, _edit(each.cause.config_map))
+        elif isinstance(each.cause, PassedOver) and each.cause.is_guess:
+            yield Diagnosis("configuration", LOOK, text, _delete(each.cause.config_maps[0]))
         elif isinstance(each.cause, PassedOver | GeometriesUnheeded | NodesSetAlone | ImageCuts):
             yield Diagnosis("configuration", OK, text)
     yield from _unread_by_run(snapshot.config_maps, snapshot.evidence)
@@ -106,9 +108,12 @@ def _configurations(read: ReadInput, hami: Hami) -> Iterator[Diagnosis]:
         if error is not None:
             yield Diagnosis("configuration", LOOK, " ".join(str(error).split()), _edit(config_map.key))
     if isinstance(hami.fault, ConfigsDiffer):
-        namespace, _, name = hami.fault.config_maps[-1].partition("/")
-        hint = f"kubectl delete configmap {name} -n {namespace}, or the other, whichever is not meant"
-        yield Diagnosis("configuration", LOOK, cause_text(hami.fault), hint)
+        yield Diagnosis("configuration", LOOK, cause_text(hami.fault), _delete(hami.fault.config_maps[-1]))
+
+
+def _delete(config_map: str) -> str:
+    namespace, _, name = config_map.partition("/")
+    return f"kubectl delete configmap {name} -n {namespace}, or the other, whichever is not meant"
 
 
 def _edit(config_map: str) -> str:

@@ -20,8 +20,8 @@ _MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignObject:
-    """An object that looks like one of a project's, in a namespace of no plugin."""
+class PluginObject:
+    """An object that looks like one of a project's, wherever it is."""
 
     kind: str
     namespace: str
@@ -42,16 +42,18 @@ class ForeignObject:
 def plugin_deployments(decoded: Decoded) -> list[PluginDeployment]:
     """The Deployments that say where GPU plugins are configured."""
     made = (each for each in decoded.workloads if each.kind == DEPLOYMENT)
-    found = (deployment_of(each.namespace, each.name, each.template.labels, each.mounts) for each in made)
+    found = (
+        deployment_of(each.namespace, each.name, each.template.labels, each.mounts, each.replicas) for each in made
+    )
     return [each for each in found if each is not None]
 
 
-def foreign_objects(decoded: Decoded, namespaces: Collection[str]) -> tuple[ForeignObject, ...]:
+def foreign_objects(decoded: Decoded, namespaces: Collection[str]) -> tuple[PluginObject, ...]:
     """All of an input, by kind, in its order: ConfigMaps of the form or that one of the programs mounts, and these."""
-    programs = list(_programs(decoded, namespaces))
+    programs = [held for held in _programs(decoded) if held[0].namespace not in namespaces]
     mounted = {(program.namespace, name): program.project for program, name in programs}
     maps = [
-        ForeignObject(CONFIG_MAP, m.namespace, m.name, project or (Project.HAMI if is_config(m) else Project.NVIDIA))
+        PluginObject(CONFIG_MAP, m.namespace, m.name, project or (Project.HAMI if is_config(m) else Project.NVIDIA))
         for m in decoded.config_maps
         if m.namespace not in namespaces
         and ((project := mounted.get((m.namespace, m.name))) is not None or configures(m))
@@ -59,17 +61,21 @@ def foreign_objects(decoded: Decoded, namespaces: Collection[str]) -> tuple[Fore
     return (*maps, *(program for program, _ in programs))
 
 
-def _programs(decoded: Decoded, namespaces: Collection[str]) -> Iterator[tuple[ForeignObject, str]]:
+def mounted_maps(decoded: Decoded) -> frozenset[tuple[str, str]]:
+    """Namespace and name of the ConfigMaps that programs of plugins mount for their configuration."""
+    return frozenset((program.namespace, name) for program, name in _programs(decoded) if name)
+
+
+def _programs(decoded: Decoded) -> Iterator[tuple[PluginObject, str]]:
     """Device plugins, HAMi's scheduler and the operator, each with the name of the map that it mounts, if any."""
     for daemon in decoded.daemon_sets:
-        plugin = plugin_of(daemon) if daemon.namespace not in namespaces else None
+        plugin = plugin_of(daemon)
         if plugin is not None:
-            place = ForeignObject(DAEMON_SET, daemon.namespace, daemon.name, plugin.project)
+            place = PluginObject(DAEMON_SET, daemon.namespace, daemon.name, plugin.project)
             yield place, plugin.settings.config_map
     for each in plugin_deployments(decoded):
-        if each.namespace not in namespaces:
-            project = Project.HAMI if each.role is Role.HAMIS_SCHEDULER else Project.NVIDIA
-            yield ForeignObject(DEPLOYMENT, each.namespace, each.name, project), each.config_map
+        project = Project.HAMI if each.role is Role.HAMIS_SCHEDULER else Project.NVIDIA
+        yield PluginObject(DEPLOYMENT, each.namespace, each.name, project), each.config_map
 
 
 def note_foreign(decoded: Decoded, namespaces: Sequence[str]) -> None:

@@ -402,7 +402,11 @@ def _(cause: DefaultAbsent) -> str:
 @reason.register
 def _(cause: PassedOver) -> str:
     word = "ConfigMap" if len(cause.config_maps) == 1 else "ConfigMaps"
-    return f"{word} {', '.join(cause.config_maps)}: passed over, because {cause.whose} reads {', '.join(cause.read)}"
+    passed, read = f"{word} {', '.join(cause.config_maps)}: passed over", ", ".join(cause.read)
+    if cause.is_guess:
+        seen = f"no program of {cause.whose} is seen that mounts either"
+        return f"{passed}, on the guess that {cause.whose} reads {read}, which is set otherwise: {seen}"
+    return f"{passed}, because {cause.whose} reads {read}"
 
 
 @reason.register

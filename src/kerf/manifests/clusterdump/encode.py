@@ -13,7 +13,7 @@ import msgspec
 from kerf.manifests.karpenter.bottlerocket import FAMILY as BOTTLEROCKET
 from kerf.manifests.karpenter.bottlerocket import kept_user_data
 from kerf.manifests.karpenter.ec2 import KIND as EC2_KIND
-from kerf.model.evidence import READ_VARIABLES, read_arguments, read_image, read_mounts
+from kerf.model.evidence import HAMIS_FILE, READ_VARIABLES, ConfigMount, read_arguments, read_image, read_mounts
 from kerf.model.pods import READ_DOMAINS
 from kerf.model.volumes import BIND_COMPLETED, DEFAULT_CLASS, MIGRATED, OLD_CLASS, OLD_DEFAULT_CLASS, SELECTED_NODE
 
@@ -138,18 +138,29 @@ def _with_mounts(form: Form, *, by_flags: bool) -> Callable[[Any], Any]:
         mounts = read_mounts(value, by_flags=by_flags)
         if not mounts or not isinstance(spec, dict):
             return spec
-        by_volume = {each.volume: each.config_map for each in mounts}
-        volumes = [{"name": volume, "configMap": {"name": name}} for volume, name in by_volume.items()]
+        volumes = [_volume(each) for each in {each.volume: each for each in mounts}.values()]
         spec["volumes"] = [*(spec.get("volumes") or ()), *volumes]
         for was, now in zip(value["containers"], spec["containers"], strict=True):
-            paths = [
-                (each.volume, each.path) for each in read_mounts({**value, "containers": [was]}, by_flags=by_flags)
-            ]
-            if paths:
-                now["volumeMounts"] = [{"name": volume, "mountPath": path} for volume, path in paths]
+            own = read_mounts({**value, "containers": [was]}, by_flags=by_flags)
+            if own:
+                now["volumeMounts"] = [{"name": each.volume, "mountPath": _path(each)} for each in own]
         return spec
 
     return kept
+
+
+def _volume(mount: ConfigMount) -> Any:
+    """The volume of a mount, with the key that is HAMi's file where it has another name."""
+    source: dict[str, Any] = {"name": mount.config_map}
+    if mount.key not in ("", HAMIS_FILE):
+        source["items"] = [{"key": mount.key, "path": HAMIS_FILE}]
+    return {"name": mount.volume, "configMap": source}
+
+
+def _path(mount: ConfigMount) -> str:
+    """Where it is mounted; HAMi's file where its chart has it, since not every dump has the flag that names it."""
+    is_file = mount.path.rpartition("/")[2] == HAMIS_FILE
+    return f"/{HAMIS_FILE}" if mount.key and not is_file else mount.path
 
 
 _DAEMON_TEMPLATE = _of("", metadata=_METADATA, spec=_with_mounts(_PROGRAMS, by_flags=True))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from kerf.errors import DecodeError
 from kerf.model.causes import Cause, Name, Quoted
-from kerf.model.evidence import COPY, HAMIS_FILE, PluginEvidence, Project, Role
+from kerf.model.evidence import COPY, HAMIS_FILE, PluginDeployment, PluginEvidence, Project, Role
 from kerf.model.gpu import NVIDIA_GPU
 from kerf.model.snapshot import ConfigMap
 from kerf.sharing.config_yaml import Field, document
@@ -149,9 +149,9 @@ def find_configs(config_maps: Sequence[ConfigMap], faults: list[DecodeError] | N
     return tuple(_held(config_map, faults) for config_map in ordered)
 
 
-def _held(config_map: ConfigMap, faults: list[DecodeError] | None) -> HeldConfig:
+def _held(config_map: ConfigMap, faults: list[DecodeError] | None, key: str = CONFIG_KEY) -> HeldConfig:
     try:
-        return HeldConfig(config_map, _parse(config_map))
+        return HeldConfig(config_map, _parse(config_map, key))
     except DecodeError as error:
         if faults is None:
             raise
@@ -159,13 +159,49 @@ def _held(config_map: ConfigMap, faults: list[DecodeError] | None) -> HeldConfig
         return HeldConfig(config_map, fault=Unreadable(Quoted(str(error))))
 
 
-def mounted(evidence: PluginEvidence) -> tuple[tuple[str, str], ...]:
-    """Namespace and name of the ConfigMaps that HAMi's device plugin and scheduler mount, where the input says so."""
-    plugins = ((each.namespace, each.settings.config_map) for each in evidence.of(Project.HAMI))
-    schedulers = (
-        (each.namespace, each.config_map) for each in evidence.deployments if each.role is Role.HAMIS_SCHEDULER
-    )
-    return tuple(dict.fromkeys((place, name) for place, name in (*plugins, *schedulers) if name))
+def with_mounted(
+    held: Sequence[HeldConfig], config_maps: Sequence[ConfigMap], evidence: PluginEvidence
+) -> tuple[HeldConfig, ...]:
+    """The maps that could be HAMi's, with those that a program mounts and that have another form or key, and copies.
+
+    One that cannot be read has its fault: HAMi does not start with it.
+    """
+    formed = {each.config_map.key for each in held}
+    keys = {f"{namespace}/{name}": key or CONFIG_KEY for (namespace, name), key in mounted(evidence).items()}
+    others = {key for key in keys.values() if key != CONFIG_KEY}
+    read = {}
+    for config_map in config_maps:
+        key = keys.get(config_map.key, "")
+        if not key and config_map.name == COPY:
+            key = min(others & config_map.data.keys(), default="")
+        if key and (key != CONFIG_KEY or config_map.key not in formed):
+            read[config_map.key] = _held(config_map, [], key)
+    kept = [each for each in held if each.config_map.key not in read]
+    return tuple(sorted((*kept, *read.values()), key=lambda each: each.config_map.key))
+
+
+def schedulers(evidence: PluginEvidence) -> tuple[PluginDeployment, ...]:
+    """HAMi's schedulers: those that run, where any does. An old one is left behind with no replicas."""
+    found = tuple(each for each in evidence.deployments if each.role is Role.HAMIS_SCHEDULER)
+    return tuple(each for each in found if each.runs) or found
+
+
+def mounted(evidence: PluginEvidence) -> dict[tuple[str, str], str]:
+    """The ConfigMaps that HAMi's device plugin and scheduler mount, where the input says so.
+
+    By namespace and name, each with the key of it that is their file.
+    """
+    found: dict[tuple[str, str], str] = {}
+    for plugin in evidence.of(Project.HAMI):
+        found.setdefault((plugin.namespace, plugin.settings.config_map), plugin.settings.config_key)
+    for each in schedulers(evidence):
+        found.setdefault((each.namespace, each.config_map), each.config_key)
+    return {(namespace, name): key for (namespace, name), key in found.items() if name}
+
+
+def is_guess(evidence: PluginEvidence) -> bool:
+    """Whether only names say which of several maps HAMi reads: no program of it is seen."""
+    return not mounted(evidence) and not evidence.of(Project.HAMI)
 
 
 def chosen(held: Sequence[HeldConfig], evidence: PluginEvidence) -> tuple[HeldConfig, ...]:
@@ -192,12 +228,12 @@ def chosen(held: Sequence[HeldConfig], evidence: PluginEvidence) -> tuple[HeldCo
     return tuple(held)
 
 
-def _parse(config_map: ConfigMap) -> HamiConfig:
-    place, path = f"ConfigMap {config_map.namespace}/{config_map.name}", f'data["{CONFIG_KEY}"]'
-    text = config_map.data.get(CONFIG_KEY)
+def _parse(config_map: ConfigMap, key: str) -> HamiConfig:
+    place, path = f"ConfigMap {config_map.namespace}/{config_map.name}", f'data["{key}"]'
+    text = config_map.data.get(key)
     if text is None:
         raise DecodeError(path, "HAMi's device configuration", "<nothing>", place=place)
-    whole = document(config_map, CONFIG_KEY, text, joins=True).value
+    whole = document(config_map, key, text, joins=True).value
     section: object = whole.get("nvidia", {}) if isinstance(whole, dict) else whole
     if section is None:
         return CHART_DEFAULTS

@@ -31,7 +31,15 @@ from kerf.sharing.hami.admission import (
     overflows,
     requests_of,
 )
-from kerf.sharing.hami.config import CHART_DEFAULTS, ConfigsDiffer, HamiConfig, HeldConfig, chosen, find_configs
+from kerf.sharing.hami.config import (
+    CHART_DEFAULTS,
+    ConfigsDiffer,
+    HamiConfig,
+    HeldConfig,
+    chosen,
+    find_configs,
+    with_mounted,
+)
 from kerf.sharing.hami.fit import Headroom, Request, Segment, Shortage, node_score, place
 from kerf.sharing.hami.mig import HAMI_MODE, allowed_profiles
 from kerf.sharing.hami.occupancy import booked, record_of, recorded_use, with_occupants
@@ -75,8 +83,9 @@ class Hami:
     `honours_pins` is for a stand-in of the scheduler: it obeys `use-gpuuuid` also where Kerf wrote it, which planning
     ignores. `has_config` and `has_rival_config` say whether a ConfigMap of HAMi, and of NVIDIA's plugins, is in the
     cluster. `own` are its DaemonSets. `rivals` are those of NVIDIA's that beat the label, and `yields` that a rival's
-    ConfigMap does; `basis` is what they are weighed against. `held` are the maps that could be HAMi's, `unconfigured`
-    is what counts without any of them, and `fault` is why its programs would not start with the one that they read.
+    ConfigMap does; `basis` is what they are weighed against. `held` are those of all `maps` that could be HAMi's,
+    `unconfigured` is what counts without any of them, and `fault` is why its programs would not start with the one that
+    they read.
     """
 
     config: HamiConfig = CHART_DEFAULTS
@@ -94,6 +103,7 @@ class Hami:
     fault: Cause | None = None
     unconfigured: HamiConfig = field(default=CHART_DEFAULTS, repr=False)
     held: tuple[HeldConfig, ...] = field(default=(), compare=False, repr=False)
+    maps: tuple[ConfigMap, ...] = field(default=(), compare=False, repr=False)
 
     @cached_property
     def resources(self) -> frozenset[str]:
@@ -119,11 +129,14 @@ class Hami:
         """With the settings of HAMi's ConfigMap. Raises DecodeError when it cannot be read, or adds it to `faults`."""
         is_rival = states_configuration(config_maps) or states_layouts(config_maps)
         held = find_configs(config_maps, faults)
-        return replace(self, held=held, unconfigured=self.config, has_rival_config=is_rival).installed(NO_EVIDENCE)
+        maps = tuple(config_maps)
+        changed = replace(self, held=held, maps=maps, unconfigured=self.config, has_rival_config=is_rival)
+        return changed.installed(NO_EVIDENCE)
 
     def installed(self, evidence: PluginEvidence) -> "Hami":
         """With its ConfigMap, the label by which its DaemonSet chooses nodes, and what of the cluster beats it."""
-        own, rivals, read = evidence.of(Project.HAMI), evidence.of(Project.NVIDIA), chosen(self.held, evidence)
+        own, rivals = evidence.of(Project.HAMI), evidence.of(Project.NVIDIA)
+        read = chosen(with_mounted(self.held, self.maps, evidence), evidence)
         config = read[0].config if read else self.unconfigured
         fault: Cause | None = next((each.fault for each in read if each.fault is not None), None)
         if fault is None and any(each.config != config for each in read):
