@@ -35,10 +35,20 @@ def node(shown: int = 10, handshake: str = "", labels: dict[str, str] | None = N
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}
 
 
+NOW = "2026-11-28T12:00:00Z"
+
+
+def bare_node(since: str = "2026-11-28T11:50:00Z", shown: int = 10, kind: str = "g5.xlarge") -> Json:
+    """A ready node with HAMi's label and no register, that came then."""
+    made = node(shown, labels={**GPU, "node.kubernetes.io/instance-type": kind})
+    made["metadata"]["annotations"], made["metadata"]["creationTimestamp"] = {}, since
+    return made
+
+
 def doctor(*objects: Json) -> tuple[int, list[dict[str, Any]]]:
     """The exit code, and the lines that are to be looked at and not ok by what these objects say of plugins."""
     stdin = "\n".join(f"---\n{json.dumps(each)}" for each in objects)
-    done = kerf("doctor", "-f", "-", "-o", "json", stdin=stdin)
+    done = kerf("doctor", "-f", "-", "-o", "json", "--now", NOW, stdin=stdin)
     names = ("configuration", "plugins", "hami", "pools")
     return done.returncode, [i for i in done.data["items"] if i["status"] == "check" and i["check"] in names]
 
@@ -102,6 +112,12 @@ BROKEN: dict[str, tuple[list[Json], str]] = {
         [hamis_plugin(), node(10, "Deleted_2026.11.01 10:00:00")],
         f"kubectl annotate node n1 hami.io/node-handshake- && {RESTART}",
     ),
+    "HAMi's scheduler has no replicas": (
+        [hamis_plugin(HAMIS_NAME), hamis_map(), hamis_scheduler(HAMIS_NAME, replicas=0)],
+        "kubectl scale deployment hami-scheduler -n kube-system --replicas=1",
+    ),
+    "a node has registered nothing for ten minutes": ([hamis_plugin(), bare_node()], RESTART),
+    "and shows kubelet no GPU": ([hamis_plugin(), bare_node(shown=0)], RESTART),
     "kerf run may not read HAMi's map by its name": (
         [hamis_plugin("mine"), hamis_map("mine")],
         "kubectl get configmap mine -n kube-system -o json | jq '{apiVersion, kind, data, metadata: "
@@ -142,6 +158,14 @@ SOUND: dict[str, list[Json]] = {
     ],
     "a broken card shows no slots": [hamis_plugin(), node(0, healthy=False)],
     "a node of another plugin with an old handshake": [nvidias_plugin(), pool(), node(10, "Deleted_1", labels={})],
+    "a node that has just come": [hamis_plugin(), bare_node("2026-11-28T11:51:00Z")],
+    "a node without cards that has HAMi's label": [hamis_plugin(), bare_node(kind="m5.large")],
+    "an old scheduler without replicas": [
+        hamis_plugin(HAMIS_NAME),
+        hamis_map(),
+        hamis_scheduler(HAMIS_NAME),
+        hamis_scheduler("old", name="old", replicas=0),
+    ],
     "a tolerated taint": [hamis_plugin(tolerates="nvidia.com/gpu"), pool(GPU, "nvidia.com/gpu")],
 }
 
@@ -194,3 +218,26 @@ def test_a_plugin_elsewhere_is_not_said_to_be_missing() -> None:
     items = kerf("doctor", "-f", "-", "-o", "json", stdin=stdin).data["items"]
 
     assert "HAMi is not installed where it is looked for, but in ai" in [each["found"] for each in items]
+
+
+def test_a_claim_that_missed_its_deadline_is_to_be_looked_at() -> None:
+    """With what its node lacks, and the command that says more."""
+    since = "2026-11-28T10:00:00Z"
+    claim: Json = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {"name": "c", "uid": "u", "creationTimestamp": since, "labels": {"karpenter.sh/nodepool": "gpu"}},
+        "spec": {"nodeClassRef": pool()["spec"]["template"]["spec"]["nodeClassRef"], "requirements": []},
+        "status": {
+            "providerID": "aws:///a/i",
+            "conditions": [{"type": "Launched", "status": "True", "lastTransitionTime": since}],
+        },
+    }
+    stdin = "\n".join(f"---\n{json.dumps(each)}" for each in (pool(GPU), claim))
+    items = kerf("doctor", "-f", "-", "-o", "json", "--now", NOW, stdin=stdin).data["items"]
+    (found,) = [each for each in items if each["check"] == "nodes"]
+
+    assert "check" == found["status"]
+    assert found["found"].startswith("NodeClaim c: a deadline was missed, and the node is given up: ")
+    assert "kerf explain nodeclaim/c says more" == found["hint"]
+    assert 0 == kerf("explain", "nodeclaim/c", "-f", "-", "--now", NOW, stdin=stdin).returncode

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kerf.cli.doctor.finding import LEFT_OUT, LOOK, OK, Diagnosis
 from kerf.cli.doctor.plugins import plugin_checks
+from kerf.cli.inputs.deadlines import missed_deadline
 from kerf.cli.inputs.foreign import foreign_objects
 from kerf.cli.inputs.input import ReadInput, plugin_namespaces
 from kerf.cli.render import counted, some
@@ -26,6 +27,7 @@ def checks_of(read: ReadInput, images: Sequence[str] | None) -> Iterator[Diagnos
     yield _pools(read)
     yield from _plugins(read, images)
     yield from plugin_checks(read)
+    yield from _given_up(read)
     yield _cards(read)
     yield _catalogue(read)
     for line in read.missing:
@@ -86,6 +88,16 @@ def _tags(image: str, images: Iterable[str]) -> list[str]:
         if f"/{path}".endswith(f"/{image}"):
             found.add(tag)
     return sorted(found)
+
+
+def _given_up(read: ReadInput) -> Iterator[Diagnosis]:
+    """Claims that have missed a deadline, with what their nodes lack."""
+    claims = [node.claim for node in read.snapshot.nodes if node.claim is not None]
+    found = [(claim.name, missed) for claim in claims if (missed := missed_deadline(claim)) is not None]
+    if found:
+        (first, missed), names = found[0], some([f"NodeClaim {name}" for name, _ in found])
+        text = f"{names}: a deadline was missed, and the node is given up: {missed.message or missed.reason}"
+        yield Diagnosis("nodes", LOOK, text, f"kerf explain nodeclaim/{first} says more")
 
 
 def _cards(read: ReadInput) -> Diagnosis:

@@ -12,16 +12,19 @@ from kerf.cli.doctor.finding import LOOK, OK, Diagnosis
 from kerf.cli.inputs.foreign import PLUGIN_NAMESPACES_VARIABLE, foreign_objects
 from kerf.cli.inputs.input import ReadInput, plugin_namespaces
 from kerf.cli.render import counted, some
+from kerf.cli.stages import age_text
+from kerf.config import Settings
 from kerf.engine.explain.causes import cause_text
 from kerf.errors import DecodeError
+from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.evidence import COPY, DevicePlugin, PluginEvidence, Project
 from kerf.model.nodes import Node
 from kerf.model.snapshot import ConfigMap
-from kerf.sharing.hami.config import CONFIG_KEY, ConfigsDiffer
+from kerf.sharing.hami.config import CONFIG_KEY, ConfigsDiffer, schedulers
 from kerf.sharing.hami.family import Hami
 from kerf.sharing.hami.records import HANDSHAKE, REGISTER, node_devices
 from kerf.sharing.installed import is_operators, runs_on, what_is
-from kerf.sharing.registry import CONFIG_MAPS, families_of, problem_in
+from kerf.sharing.registry import CONFIG_MAPS, families_of, owner_of, problem_in
 from kerf.sharing.unheeded import (
     DevicesUnheeded,
     GeometriesUnheeded,
@@ -56,7 +59,9 @@ def plugin_checks(read: ReadInput) -> Iterator[Diagnosis]:
     yield from _configurations(read, hami)
     yield from _both_plugins(read, nodes)
     yield from _gone(nodes, hami, read.snapshot.evidence)
+    yield from _unregistered(read, hami)
     yield from _too_few_slots(nodes, hami, read.snapshot.evidence)
+    yield from _idle_schedulers(read.snapshot.evidence)
     for pool, problem in dict.fromkeys(read.world.supply.sharing_problems):
         hint = f"kubectl edit nodepool {pool}: its labels, annotations or taints, or what the reason names"
         yield Diagnosis("pools", LOOK, f"NodePool {pool}: {cause_text(problem)}", hint)
@@ -214,6 +219,33 @@ def _gone(nodes: Sequence[Node], hami: Hami, evidence: PluginEvidence) -> Iterat
         text = f"HAMi's scheduler has given up {some([f'node {name}' for name in found])}: the handshake says Deleted_"
         forget = f"kubectl annotate node {found[0]} {HANDSHAKE}-"
         yield Diagnosis("hami", LOOK, text, f"{forget} && {_restart(found[0], evidence)}")
+
+
+def _unregistered(read: ReadInput, hami: Hami) -> Iterator[Diagnosis]:
+    """Nodes that are HAMi's by their label and whose cards it has not registered in the time that a new node has."""
+    evidence, now_s, found = read.snapshot.evidence, read.snapshot.taken_at_s, list[Node]()
+    families, deadline_s = families_of(read.snapshot), Settings().devices_deadline_s
+    for node in (each.node for each in read.snapshot.nodes if hami.own or evidence.has_register):
+        if node is None or not node.is_ready or not node.created_s or now_s < node.created_s + deadline_s:
+            continue
+        if node.annotations.get(REGISTER, "").strip() or node.annotations.get(HANDSHAKE, "").startswith(_GONE):
+            continue
+        kind = read.market.find(node.labels.get(INSTANCE_TYPE, ""))
+        if (kind is None or kind.devices) and owner_of(node.labels, node.annotations, families) == hami:
+            found.append(node)
+    if found:
+        age = age_text(now_s - min(node.created_s for node in found))
+        text = f"{some([f'node {node.name}' for node in found])} has no card in HAMi's register, {age} after it came"
+        yield Diagnosis("hami", LOOK, text, _restart(found[0].name, evidence))
+
+
+def _idle_schedulers(evidence: PluginEvidence) -> Iterator[Diagnosis]:
+    """HAMi's scheduler without replicas: none of the pods that wait for it is bound."""
+    for each in schedulers(evidence):
+        if not each.runs and (evidence.of(Project.HAMI) or evidence.has_register):
+            text = f"HAMi's scheduler has no replicas (Deployment {each.namespace}/{each.name}): it binds no pod"
+            hint = f"kubectl scale deployment {quote(each.name)} -n {quote(each.namespace)} --replicas=1"
+            yield Diagnosis("hami", LOOK, text, hint)
 
 
 def _too_few_slots(nodes: Sequence[Node], hami: Hami, evidence: PluginEvidence) -> Iterator[Diagnosis]:

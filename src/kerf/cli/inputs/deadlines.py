@@ -35,8 +35,19 @@ def given_up(claim: NodeClaim, state: ClusterState, now_s: float) -> NodeClaim |
     if isinstance(standing.missing, Shortfall):
         return None
     stage, text = standing.stage.condition, message_of(standing.missing)
-    over = Condition(stage, FALSE, f"{stage}TimedOut", text, standing.deadline_s)
+    over = Condition(stage, FALSE, _reason(stage), text, standing.deadline_s)
     return replace(claim.with_condition(over), deleted_s=now_s)
+
+
+def _reason(stage: str) -> str:
+    return f"{stage}TimedOut"
+
+
+def missed_deadline(claim: NodeClaim) -> Condition | None:
+    """The condition of a claim that was given up, by `given_up` or by a controller; None for any other."""
+    if not claim.is_deleting:
+        return None
+    return next((each for each in claim.conditions if each.status == FALSE and each.reason == _reason(each.type)), None)
 
 
 def overdue_text(claims: Sequence[NodeClaim]) -> str:
