@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 
 import pytest
 
@@ -69,3 +70,74 @@ def test_words_about_size_are_said_where_size_is_the_cause(
 
     assert 3 == done.returncode, done.stderr
     assert (hint in "".join(said)) if hint else (not said), said
+
+
+def hint_for(limits: dict[str, object], pool_spec: str, *others: Mapping[str, object]) -> str:
+    """What is said of a pod with these limits, where a pool of these template lines is all there is."""
+    pool = f"""
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {{name: pool}}
+spec:
+  template:
+    {pool_spec}
+"""
+    spec = {"containers": [{"name": "main", "image": "x", "resources": {"limits": limits}}]}
+    metadata = {"name": "p", "namespace": "default"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
+    text = "\n---\n".join([pool, json.dumps(pod), *map(json.dumps, others)])
+    done = kerf("plan", "-f", "-", stdin=text)
+    assert 3 == done.returncode, done.stdout + done.stderr
+    return done.stdout
+
+
+def of_family(name: str, label: str = "") -> str:
+    """A template of one instance family, perhaps with a label."""
+    labels = f"metadata: {{labels: {{{label}}}}}" if label else "metadata: {}"
+    requirement = f"{{key: karpenter.k8s.aws/instance-family, operator: In, values: [{name}]}}"
+    reference = "{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}"
+    return f"{labels}\n    spec: {{nodeClassRef: {reference}, requirements: [{requirement}]}}"
+
+
+def an_operator(spec: dict[str, object]) -> dict[str, object]:
+    """NVIDIA's GPU operator, which runs its device plugin with these settings."""
+    metadata = {"name": "cluster-policy"}
+    return {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": metadata, "spec": spec}
+
+
+SINGLE = an_operator({"devicePlugin": {"enabled": True}, "mig": {"strategy": "single"}})
+RENAMING = (
+    "version: v1\nsharing:\n  timeSlicing:\n    renameByDefault: true\n"
+    "    resources: [{name: nvidia.com/gpu, replicas: 3}]\n"
+)
+RENAMED: tuple[Mapping[str, object], ...] = (
+    {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "plugin", "namespace": "gpu-operator"},
+        "data": {"shared": RENAMING},
+    },
+    an_operator({"devicePlugin": {"enabled": True, "config": {"name": "plugin", "default": "shared"}}}),
+)
+
+
+def test_a_mig_profile_is_asked_for_by_the_name_that_the_strategy_gives_it() -> None:
+    """With `single` an instance is a GPU; another profile than the node's is not for sale there, and not offered."""
+    pool = of_family("p4d", 'nvidia.com/mig.config: "all-1g.5gb"')
+    own, other = (hint_for({f"nvidia.com/mig-{name}": 1}, pool, SINGLE) for name in ("1g.5gb", "2g.10gb"))
+
+    assert "hint: ask for nvidia.com/gpu in place of nvidia.com/mig-1g.5gb" in own
+    assert "no node of NodePool pool shows nvidia.com/mig-2g.10gb: its GPUs are shown as nvidia.com/gpu" in other
+    assert "none is sold" not in own + other
+    assert "ask for" not in other
+    assert "1 nvidia.com/mig-1g.5gb missing" in own
+    assert "1 nvidia.com/mig-1g.5gb, 1 nvidia.com/mig-1g.5gb missing" not in own
+
+
+def test_a_configuration_that_renames_is_asked_for_where_none_does() -> None:
+    """More replicas than a node has are a matter of size."""
+    said = hint_for({"nvidia.com/gpu.shared": 30}, of_family("g5"), *RENAMED)
+
+    assert "renameByDefault" not in said
+    assert "is large enough; ask for less or allow others" in said
+    assert "renameByDefault" in hint_for({"nvidia.com/gpu.shared": 1}, of_family("g5"))

@@ -135,6 +135,18 @@ DETAILS: list[tuple[Cause, str, str]] = [
         "CardTypeMismatch",
         "asks for a GPU type with nothing in its name; here is NVIDIA-A10G",
     ),
+    # HAMi looks at all three annotations; where one is as it asks, another is not.
+    (
+        WrongCards((WRONG_TYPE,), CardRule.USE_TYPES, (Name("a10"),), HERE),
+        "CardTypeMismatch",
+        "asks for a GPU type with a10 in its name; here is NVIDIA-A10G, NVIDIA-L4; NVIDIA-A10G is kept out by its "
+        "nvidia.com/nouse-gputype or nvidia.com/vgpu-mode",
+    ),
+    (
+        WrongCards((WRONG_TYPE,), CardRule.MODE, (Name("hami-core"),), (Name("hami-core"),)),
+        "CardTypeMismatch",
+        "asks for the sharing mode hami-core; here is hami-core; hami-core is kept out by its nvidia.com/nouse-gputype",
+    ),
     (
         WrongCards((WRONG_TYPE,), CardRule.MODE, (Name("mps"),), (Name("hami-core"), Name("mig"))),
         "CardTypeMismatch",

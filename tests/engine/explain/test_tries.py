@@ -46,6 +46,17 @@ def test_no_limit_below_what_pods_ask_in_sum_is_searched() -> None:
     assert hints == {"12 is the smallest cpu limit of NodePool pool that places all 4 pods"}
 
 
+@pytest.mark.parametrize("tries", [None, Tries(0)])
+def test_of_types_that_were_not_looked_at_nothing_is_said(tries: Tries | None) -> None:
+    """A limit on tries is no reason why no type would take a pod: there is one that is not allowed here."""
+    market = a_market(an_instance_type("small", cpu=2, price="0.1"), an_instance_type("large", cpu=16, price="0.8"))
+    pool = a_pool(requirements=Requirements([Requirement.of(INSTANCE_TYPE, "In", ("small",))]))
+    (left,) = explain(decide(World(a_snapshot(pools=[pool], pods=[a_pod(cpu=8)]), market), OPTIONS), tries).unplaced
+
+    assert "sold" not in left.hint
+    assert ("allow instance type large" in left.hint) == (tries is None)
+
+
 def test_tries_end_for_good_once_something_better_is_to_be_done() -> None:
     """Even where it is done soon."""
     wanted = iter([True, False, True])

@@ -173,6 +173,40 @@ def test_the_refusal_names_the_name_that_the_nodes_show_and_its_patch_places_the
     assert [("g5.xlarge", 1)] == bought(planned([asking({VGPU: 1})], [a_hami_pool()], [G5], config_maps=(RENAMED,)))
 
 
+OTHERS = hami_map(resourceCountName=VGPU, resourceMemoryName="acme.io/memory", resourceCoreName="acme.io/cores")
+
+
+@pytest.mark.parametrize(
+    "asked, as_shown",
+    [
+        ({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 5_000}, {VGPU: 1, "acme.io/memory": 5_000}),
+        ({"nvidia.com/gpumem": 5_000}, {"acme.io/memory": 5_000}),
+        ({"nvidia.com/gpucores": 50}, {"acme.io/cores": 50}),
+        ({VGPU: 1, "nvidia.com/gpumem": 5_000}, {VGPU: 1, "acme.io/memory": 5_000}),
+    ],
+)
+def test_the_hint_names_each_name_that_hamis_configuration_has_changed(
+    asked: dict[str, int], as_shown: dict[str, int]
+) -> None:
+    """One new name beside an old one places no pod; no type would do, so none is asked for."""
+    left = only_unplaced(planned([asking(asked)], [a_hami_pool()], [G5], config_maps=(OTHERS,)))
+    pairs = zip(
+        sorted(asked.keys() - as_shown.keys()), sorted(as_shown.keys() - asked.keys(), reverse=True), strict=True
+    )
+
+    assert len(bought(planned([asking(as_shown)], [a_hami_pool()], [G5], config_maps=(OTHERS,))))
+    assert "ask for " + " and ".join(f"{new} in place of {old}" for old, new in pairs) == left.hint
+    assert left.patch is not None
+
+
+def test_where_no_name_helps_it_is_said_by_which_the_cards_are_shown() -> None:
+    """No other type is to be allowed: the pool's nodes show none of the old name, whatever they are."""
+    pod = asking({"nvidia.com/gpu": 1, "cpu": 900_000})
+    left = only_unplaced(planned([pod], [a_hami_pool()], [G5], config_maps=(RENAMED,)))
+
+    assert f"no node of NodePool {a_hami_pool().name} shows nvidia.com/gpu: its GPUs are shown as {VGPU}" in left.hint
+
+
 def test_a_pod_that_asks_by_both_names_fits_no_node_of_hami() -> None:
     """Its memory is HAMi's and its number of GPUs is of no plugin: kube-scheduler finds it on no node of HAMi's."""
     mixed = asking({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 1_000})

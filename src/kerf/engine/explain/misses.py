@@ -184,7 +184,9 @@ def _with_cards(misfit: Misfit, offered: OfferedType, shape: Shape) -> Misfit:
     found = place_on_devices(offered.target, offered.room.devices, shape)
     if not isinstance(found, Misfit) or found.stage != Stage.DEVICES or not found.missing:
         return misfit
-    return replace(misfit, cause=replace(cause, cards=found.cause), missing=(*misfit.missing, *found.missing))
+    # Parts of cards that the plugin shows under a name are lacking as that resource already.
+    missing = tuple(dict.fromkeys((*misfit.missing, *found.missing)))
+    return replace(misfit, cause=replace(cause, cards=found.cause), missing=missing)
 
 
 def _too_few(offered: OfferedType, shape: Shape, evidence: Evidence) -> dict[str, int]:

@@ -18,7 +18,7 @@ from kerf.sharing.hami.admission import IGNORE_LABEL
 from kerf.sharing.hami.config import ConfigsDiffer
 from kerf.sharing.hami.family import NoProfileAllowed
 from kerf.sharing.hami.mig import HAMI_MODE
-from kerf.sharing.hami.options import WordUnknown
+from kerf.sharing.hami.options import AVOID_TYPE, MODE, WordUnknown
 from kerf.sharing.hami.refusals import (
     CountOverflows,
     ForeignScheduler,
@@ -161,9 +161,12 @@ def _(cause: WrongCards) -> str:
     asked, here = " or ".join(cause.asked), ", ".join(cause.here)
     match cause.rule:
         case CardRule.USE_TYPES:
-            return f"asks for a GPU type with {asked or 'nothing'} in its name; here is {here}"
+            named = (each for each in cause.here if any(word.upper() in each.upper() for word in cause.asked))
+            others = _kept_out(named, AVOID_TYPE, MODE)
+            return f"asks for a GPU type with {asked or 'nothing'} in its name; here is {here}{others}"
         case CardRule.MODE:
-            return f"asks for the sharing mode {asked or 'nothing'}; here is {here}"
+            named = (each for each in cause.here if any(each in mode for mode in cause.asked))
+            return f"asks for the sharing mode {asked or 'nothing'}; here is {here}{_kept_out(named, AVOID_TYPE)}"
         case CardRule.AVOID_TYPES:
             return f"excludes GPU types with {asked} in their name; here is {here}"
 
@@ -184,6 +187,12 @@ def _(cause: ProfilesTooSmall) -> str:
 def _(cause: NoFreeStart) -> str:
     needs = f"needs {cause.need_mib} MiB in one MIG instance ({_starts(cause.profiles)})"
     return f"{needs}: none of these starts is free{_besides(cause.free_starts)}"
+
+
+def _kept_out(named: Iterable[str], *others: str) -> str:
+    """Of cards that are as one annotation asks it is another that keeps them from the pod."""
+    found = " and ".join(named)
+    return f"; {found} is kept out by its {' or '.join(others)}" if found else ""
 
 
 def _each(count: int) -> str:

@@ -157,7 +157,7 @@ def _advise(shape: Shape, misfit: Misfit, situation: Situation) -> Advice:
         ask_otherwise(misfit)
         or ask_as_shown(misfit, shape, situation)
         or configure_sharing(pool, shape, situation)
-        or as_the_reason_says(pool, misfit)
+        or as_the_reason_says(pool, misfit, situation)
         or allow_larger_type(pool, misfit, shape, situation)
     )
 

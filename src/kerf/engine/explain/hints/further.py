@@ -80,7 +80,7 @@ def _as_sold(pool: NodePool, asked: Requirement, shape: Shape, situation: Situat
         affinity=tuple(term.without((asked.key,)) for term in spec.affinity),
     )
     bare = Shape((replace(shape.pod, spec=anywhere),))
-    found = takers(bare, pool, situation)
+    found = takers(bare, pool, situation) or []
     sold = next((o for each in sorted(found, key=lambda each: each.order) for o in each.offerings), None)
     if sold is None:
         return

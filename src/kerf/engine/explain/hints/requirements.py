@@ -56,7 +56,7 @@ def give_way(
     for subject, judged in ((shape, pool), (bare, _without_caps(pool)), (cardless, _without_caps(pool))):
 
         def takers_of(changed: NodePool, subject: Shape = subject) -> list[OfferedType]:
-            found = takers(subject, changed, situation)
+            found = takers(subject, changed, situation) or ()
             return [each for each in found if each.kind.devices or not needs_cards]
 
         for asked in sets[:_MOST]:
@@ -83,7 +83,7 @@ def giving_way(pool: NodePool, asked: Requirement, shape: Shape, situation: Situ
     known = {arch for each in situation.supply.by_pool.get(pool.name, ()) for arch in _architectures_of(each)}
     for each in islice(held, _MOST):
         opened = replace(pool, requirements=pool.requirements.without((each.key,)))
-        found = takers(shape, opened, situation)
+        found = takers(shape, opened, situation) or []
         same = [taker for taker in found if _architectures_of(taker) & known]
         if found:
             best = min(same or found, key=lambda taker: taker.order)

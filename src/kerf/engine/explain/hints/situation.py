@@ -184,17 +184,18 @@ def places(shape: Shape, pool: NodePool, situation: Situation) -> bool:
 
     One try; False also when there is none left.
     """
-    return any(situation.after.room_for(offered) != 0 for offered in takers(shape, pool, situation))
+    return any(situation.after.room_for(offered) != 0 for offered in takers(shape, pool, situation) or ())
 
 
-def takers(shape: Shape, pool: NodePool, situation: Situation) -> list[OfferedType]:
+def takers(shape: Shape, pool: NodePool, situation: Situation) -> list[OfferedType] | None:
     """What the pool, as given, offers that takes the shape and can be bought, limits aside.
 
-    One try, which costs beside that what pods ask more than usual; nothing when there is none left.
+    One try, which costs beside that what pods ask more than usual; None when there is none left, which says nothing
+    of what the pool offers.
     """
     kinds = situation.market.types_of(pool.node_class)
     if not situation.tries.take(len(kinds) * (weight_of(shape.spec) - 1)):
-        return []
+        return None
     others = tuple(pool if p.name == pool.name else p for p in situation.snapshot.node_pools)
     offered_types = supply(replace(situation.snapshot, node_pools=others), situation.market).by_pool.get(pool.name, ())
     takers = []

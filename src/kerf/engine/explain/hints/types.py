@@ -14,7 +14,7 @@ from kerf.engine.explain.hints.situation import (
 )
 from kerf.engine.place.shapes import Shape
 from kerf.engine.supply.offered import OfferedType
-from kerf.model.causes import Insufficient, NoCards, TypeUnknown
+from kerf.model.causes import Cause, Insufficient, NoCards, ShownOtherwise, TypeUnknown
 from kerf.model.constraints import ARCH, INSTANCE_TYPE, Requirement, Toleration
 from kerf.model.instancetypes import price_text
 from kerf.model.nodepool import NodePool
@@ -42,7 +42,13 @@ def allow_larger_type(pool: NodePool, misfit: Misfit, shape: Shape, situation: S
     opened = replace(pool, requirements=pool.requirements.without((INSTANCE_TYPE,)))
     # A pod's image is built for one architecture: stay with that of the types that are allowed now.
     known = architectures(pool, situation)
-    large = [c for c in takers(shape, opened, situation) if c.kind.requirements[ARCH].values & known]
+    found = takers(shape, opened, situation)
+    if found is None:
+        # Of types that were not looked at nothing is known.
+        return Advice("")
+    large = [each for each in found if each.kind.requirements[ARCH].values & known]
+    if not large and _is_shown_otherwise(misfit.cause):
+        return Advice(_without(pool, misfit, situation))
     if not large:
         if isinstance(misfit.cause, Insufficient) and not _is_anywhere(misfit.cause.worst.resource, situation):
             return Advice(_sold_nowhere(_NONE_SOLD, misfit.cause.worst.resource))
@@ -57,6 +63,10 @@ def _without(pool: NodePool, misfit: Misfit, situation: Situation) -> str:
     match cause:
         case NoCards():
             return f"{allows} has a GPU; allow one that has"
+        case ShownOtherwise(worst):
+            return f"no node of NodePool {pool.name} shows {worst.resource}: its GPUs are shown as {cause.shown}"
+        case Insufficient(worst, cards=TooFewParts(there=0, shown=shown)) if shown:
+            return f"no node of NodePool {pool.name} shows {worst.resource}: its GPUs are shown as {', '.join(shown)}"
         case Insufficient(worst):
             offered = situation.supply.by_pool.get(pool.name, ())
             most = max((each.shown.get(worst.resource, 0) for each in offered), default=0)
@@ -71,6 +81,12 @@ def _without(pool: NodePool, misfit: Misfit, situation: Situation) -> str:
         case _ if not isinstance(cause, _OF_SIZE):
             return ""
     return f"{allows} is large enough; ask for less or allow others"
+
+
+def _is_shown_otherwise(cause: Cause) -> bool:
+    """Whether the cards are there, and the pool's nodes show them by another name whatever their type."""
+    is_by_parts = isinstance(cause, Insufficient) and isinstance(cause.cards, TooFewParts) and not cause.cards.there
+    return isinstance(cause, ShownOtherwise) or is_by_parts
 
 
 def _is_anywhere(resource: str, situation: Situation) -> bool:
@@ -100,7 +116,7 @@ def allow_type_with(asked: Requirement, pool: NodePool, shape: Shape, situation:
         return None
     opened = replace(pool, requirements=pool.requirements.without((INSTANCE_TYPE,)))
     tolerant = Shape((replace(shape.pod, spec=replace(shape.spec, tolerations=ANY_TAINT)),))
-    found = sorted(takers(tolerant, opened, situation), key=lambda each: each.order)
+    found = sorted(takers(tolerant, opened, situation) or (), key=lambda each: each.order)
     known = architectures(pool, situation)
     same = [each for each in found if each.kind.requirements[ARCH].values & known]
     if not found:
