@@ -17,7 +17,7 @@ from kerf.model.gpu import Placement
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN
 from kerf.model.lowerbound import LowerBound
 from kerf.model.nodeclaim import DO_NOT_DISRUPT
-from kerf.model.nodepool import UNDERUTILIZED, Budget
+from kerf.model.nodepool import UNDERUTILIZED, UNHEALTHY, Budget
 from kerf.model.plan import Deletion, Eviction, GpuUse, NodePlacement, PlacedPod, Repartition, Stage
 from kerf.model.pods import RUNNING, Container, HostPort, PodDisruptionBudget
 from kerf.model.quantities import Resources
@@ -99,6 +99,18 @@ def placed_twice() -> Decision:
     decision = plain()
     again = replace(decision.launches[0], name="launch-9")
     return with_cost(replace(decision, launches=(*decision.launches, again)))
+
+
+def forgotten() -> Decision:
+    """A pod that gets no place, and of which nothing is said."""
+    decision = decided(a_snapshot(pools=[a_pool()], pods=[*some(2, cpu=1), a_pod("large", cpu=900)]))
+    return replace(decision, refusals=())
+
+
+def named_twice() -> Decision:
+    """Two nodes to buy under one name."""
+    decision = plain()
+    return with_cost(replace(decision, launches=(*decision.launches, replace(decision.launches[0], pods=()))))
 
 
 def with_cost(decision: Decision) -> Decision:
@@ -275,6 +287,7 @@ def wrong_bound() -> Decision:
 DECISIONS: tuple[tuple[PlanRule, Callable[[], Decision]], ...] = (
     (PlanRule.PLACED_TWICE, placed_twice),
     (PlanRule.POD_UNKNOWN, unknown),
+    (PlanRule.POD_OUTCOME, forgotten),
     (PlanRule.POD_HELD, held),
     (PlanRule.NODE_UNUSABLE, elsewhere),
     (PlanRule.NODE_RESOURCES, lambda: with_pods(plain(), containers=(Container("main", Resources({"cpu": 9000})),))),
@@ -304,6 +317,7 @@ DECISIONS: tuple[tuple[PlanRule, Callable[[], Decision]], ...] = (
     (PlanRule.ANTI_AFFINITY, together),
     (PlanRule.RELABEL, relabelled_in_use),
     (PlanRule.EVICTION, evicted),
+    (PlanRule.NAMED_TWICE, named_twice),
     (PlanRule.ALLOCATED, lambda: replace(slices(), gpus=GpuUse(10_000, 10_001))),
     (PlanRule.COST, lambda: replace(plain(), cost=replace(plain().cost, after_micro=1))),
     (PlanRule.BOUND, wrong_bound),
@@ -368,6 +382,11 @@ def _protected() -> tuple[World, Command]:
     return World(replace(world.snapshot, nodes=nodes), MARKET), command
 
 
+def _sound() -> tuple[World, Command]:
+    world, command = fleet()
+    return world, replace(command, deletions=tuple(replace(each, reason=UNHEALTHY) for each in command.deletions))
+
+
 COMMANDS: tuple[tuple[PlanRule, Callable[[], tuple[World, Command]]], ...] = (
     (PlanRule.POD_LOST, _lost),
     (PlanRule.NODE_GOES, _both_go),
@@ -375,6 +394,7 @@ COMMANDS: tuple[tuple[PlanRule, Callable[[], tuple[World, Command]]], ...] = (
     (PlanRule.POOL_FLOOR, _floor),
     (PlanRule.POD_DISRUPTION_BUDGET, lambda: fleet(disruption_budgets=(PodDisruptionBudget("default", "web", _APP),))),
     (PlanRule.DO_NOT_DISRUPT, _protected),
+    (PlanRule.REASON, _sound),
 )
 """A command that takes nodes away for each rule that only such a one can break."""
 

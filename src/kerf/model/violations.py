@@ -16,6 +16,7 @@ class PlanRule(StrEnum):
     PLACED_TWICE = "placed-twice"
     POD_UNKNOWN = "pod-unknown"
     POD_LOST = "pod-lost"
+    POD_OUTCOME = "pod-outcome"
     POD_HELD = "pod-held"
     NODE_GOES = "node-goes"
     NODE_UNUSABLE = "node-unusable"
@@ -50,6 +51,8 @@ class PlanRule(StrEnum):
     DISRUPTION_BUDGET = "disruption-budget"
     POD_DISRUPTION_BUDGET = "pod-disruption-budget"
     DO_NOT_DISRUPT = "do-not-disrupt"
+    REASON = "reason"
+    NAMED_TWICE = "named-twice"
     ALLOCATED = "allocated-above-paid"
     COST = "cost"
     BOUND = "cost-below-bound"
@@ -64,10 +67,12 @@ class PartKind(StrEnum):
     DELETION = "deletion"
     BOUND = "bound"
     FIGURES = "figures"
+    REFUSAL = "refusal"
 
 
 class PlanPart(NamedTuple):
-    """A part of a plan by its name: of a launch, of the pod that is placed, of the node that goes or is relabelled."""
+    """A part of a plan by its name: of a launch, of the node that goes or is relabelled, of the pod that is placed or
+    has a reason why it is not."""
 
     kind: PartKind
     name: str = ""

@@ -7,12 +7,13 @@ from kerf.engine.disruption.command import Command
 from kerf.engine.world import World
 from kerf.model.plan import NodePlacement
 from kerf.model.violations import Violation
-from kerf.verify import cards, changes, figures, going, groups, nodes, offers, once, quotas, topology, windows
+from kerf.verify import cards, changes, figures, going, groups, nodes, offers, once, outcomes, quotas, topology, windows
 from kerf.verify.after import After
 from kerf.verify.proposal import Proposal, of_command, of_decision
 
 RULES: tuple[Callable[[After], Iterator[Violation]], ...] = (
     once.violations,
+    outcomes.violations,
     windows.violations,
     nodes.violations,
     nodes.attached,

@@ -9,10 +9,10 @@ from functools import cached_property
 from cronsim import CronSim
 
 from kerf.model.eviction import Budgets, is_protected
-from kerf.model.nodeclaim import DISRUPTED_TAINT, DO_NOT_DISRUPT, DRIFTED
+from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, DO_NOT_DISRUPT, DRIFTED
 from kerf.model.nodeclaim import UNHEALTHY as UNHEALTHY_CONDITION
 from kerf.model.nodepool import DRIFTED as FOR_DRIFT
-from kerf.model.nodepool import EMPTY, UNHEALTHY, Budget, NodePool
+from kerf.model.nodepool import EMPTY, UNDERUTILIZED, UNHEALTHY, WHEN_EMPTY, Budget, NodePool
 from kerf.model.plan import Deletion
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import consumed_request
@@ -43,6 +43,10 @@ def needs_place(pod: Pod) -> bool:
     return not (pod.is_daemon or pod.is_opportunistic or pod.is_ended) and (pod.deleted_s is None or comes_back)
 
 
+_CONDITIONS = {FOR_DRIFT: DRIFTED, UNHEALTHY: UNHEALTHY_CONDITION}
+"""Reasons by the condition of the NodeClaim that gives them; the others are that less is paid for."""
+
+
 class _Going:
     """The nodes that go, as their pools and pods see it."""
 
@@ -60,11 +64,34 @@ class _Going:
         if node.is_deleting:
             yield violation(PlanRule.NODE_UNUSABLE, name, "a node that stays so far", "one that goes already", part)
             return
+        if deletion.node_pool != node.claim.node_pool:
+            expected, got = f"a node of NodePool {node.claim.node_pool}", f"of NodePool {deletion.node_pool}"
+            yield violation(PlanRule.NODE_UNUSABLE, name, expected, got, part)
+        wanted = self._reason_missing(node, deletion)
+        if wanted:
+            yield violation(PlanRule.REASON, name, wanted, deletion.reason, part)
         missing = [launch for launch in deletion.replaced_by if launch not in self._launches]
         if missing:
             yield violation(PlanRule.POD_LOST, name, f"{missing[0]} in its place", "no such launch", part)
         yield from self._forbidden(node, deletion, name, part)
         yield from self._lost(node, deletion, name, part)
+
+    def _reason_missing(self, node: ClusterNode, deletion: Deletion) -> str:
+        """What would have to hold of a node that goes for this reason and does not; empty where all does."""
+        claim, reason = node.claim, deletion.reason
+        assert claim is not None
+        if reason in _CONDITIONS:
+            return "" if claim.is_true(_CONDITIONS[reason]) else f"condition {_CONDITIONS[reason]} of its NodeClaim"
+        pool = self._snapshot.pool(claim.node_pool)
+        if reason not in (EMPTY, UNDERUTILIZED) or pool is None:
+            return f"one of {', '.join((EMPTY, UNDERUTILIZED, *_CONDITIONS))}"
+        if pool.replicas is not None or pool.disruption.consolidate_after_s is None:
+            return f"NodePool {pool.name} that consolidates"
+        if reason == UNDERUTILIZED and pool.disruption.policy == WHEN_EMPTY:
+            return f"NodePool {pool.name} that consolidates nodes with pods"
+        if not claim.is_true(CONSOLIDATABLE):
+            return f"condition {CONSOLIDATABLE} of its NodeClaim"
+        return "a node without pods that need a place" if reason == EMPTY and any(map(needs_place, node.pods)) else ""
 
     def _forbidden(self, node: ClusterNode, deletion: Deletion, name: str, part: PlanPart) -> Iterator[Violation]:
         """Whether the node, or a pod that would be evicted, is not to be disrupted."""
@@ -106,7 +133,7 @@ class _Going:
 
     def _lost(self, node: ClusterNode, deletion: Deletion, name: str, part: PlanPart) -> Iterator[Violation]:
         """Whether each of its pods has a place, or is meant to have none."""
-        pool = self._snapshot.pool(deletion.node_pool)
+        pool = self._snapshot.pool(self._pool_of(deletion))
         if deletion.reason == UNHEALTHY and not deletion.replaced_by:
             # A broken node serves its pods no more: they are better made again, wherever that may be.
             return
@@ -141,11 +168,16 @@ class _Going:
         is_guarded = len(covering) > 1 or any(each.always_holds(pod) for each in covering)
         return is_guarded or is_protected(pod, self._snapshot.taken_at_s)
 
+    def _pool_of(self, deletion: Deletion) -> str:
+        """The pool whose budgets and floor count the node: that of its claim, whatever is said."""
+        node = self._snapshot.node(deletion.node)
+        return node.claim.node_pool if node is not None and node.claim is not None else deletion.node_pool
+
     def budgets(self, deletions: Sequence[Deletion]) -> Iterator[Violation]:
         """Whether the budgets of each pool allow as many nodes to go for the reason."""
         by_pool = defaultdict[tuple[str, str], list[Deletion]](list)
         for deletion in deletions:
-            by_pool[deletion.node_pool, deletion.reason].append(deletion)
+            by_pool[self._pool_of(deletion), deletion.reason].append(deletion)
         for (name, reason), held in sorted(by_pool.items()):
             pool = self._snapshot.pool(name)
             if pool is None or (reason == UNHEALTHY and self._after.world.repairs_at_once):
@@ -194,7 +226,7 @@ class _Going:
         by_pool = defaultdict[str, list[Deletion]](list)
         for deletion in deletions:
             if deletion.reason != UNHEALTHY:
-                by_pool[deletion.node_pool].append(deletion)
+                by_pool[self._pool_of(deletion)].append(deletion)
         bought = Counter(launch.node_pool for launch in self._after.proposal.launches)
         for name, held in sorted(by_pool.items()):
             pool = self._snapshot.pool(name)

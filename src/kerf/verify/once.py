@@ -1,5 +1,6 @@
-"""Each pod has one place, and is one that waits or that has to move."""
+"""Each pod has one place, and is one that waits or that has to move; each node is named once."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from kerf.model.placeholders import is_virtual
@@ -11,6 +12,7 @@ from kerf.verify.proposal import Proposal
 def violations(after: After) -> Iterator[Violation]:
     """Pods that are placed twice, and such as the cluster does not have. Cost: linear in placed pods."""
     proposal = after.proposal
+    yield from _named_twice(proposal)
     yield from _again(after)
     places: dict[str, PlanPart] = {}
     twice: dict[str, list[PlanPart]] = {}
@@ -62,3 +64,17 @@ def _parts_of(proposal: Proposal) -> Iterator[tuple[str, PlanPart]]:
     for deletion in proposal.deletions:
         part = PlanPart(PartKind.DELETION, deletion.node)
         yield from ((placement.pod.pod, part) for placement in deletion.moved)
+
+
+def _named_twice(proposal: Proposal) -> Iterator[Violation]:
+    """Launches of one name, and nodes that go or are relabelled more than once. All of one name are left out."""
+    others = Counter(launch.name for launch in proposal.bought)
+    launches = others + Counter(launch.name for launch in proposal.launches)
+    relabels = Counter(relabel.node for relabel in proposal.relabels)
+    for kind, names in (
+        (PartKind.LAUNCH, launches),
+        (PartKind.DELETION, Counter(deletion.node for deletion in proposal.deletions)),
+        (PartKind.RELABEL, relabels),
+    ):
+        for name in sorted(name for name, number in names.items() if number > 1):
+            yield violation(PlanRule.NAMED_TWICE, name, f"one {kind}", f"{names[name]}", PlanPart(kind, name))

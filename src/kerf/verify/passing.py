@@ -127,12 +127,21 @@ def without(decision: Decision, wrong: Sequence[Violation]) -> Decision:
         relabels=relabels,
         evictions=tuple(e for e in decision.evictions if e.for_pod in kept),
         admissions=tuple(a for a in decision.admissions if a.pod in kept),
-        refusals=(*decision.refusals, *lost),
+        refusals=(*_refusals(decision, parts), *lost),
         cost=Cost(cost.currency, cost.before_micro, after_micro, None if is_bound_wrong else cost.bound),
     )
     if not decision.options.with_cost:
         return replace(left, cost=replace(cost, bound=left.cost.bound))
     return replace(left, gpus=gpu_use(After(of_decision(left))))
+
+
+def _refusals(decision: Decision, parts: dict[PlanPart, Violation]) -> list[Refusal]:
+    """What was refused, without pods of which that is false."""
+    false = {part.name for part in parts if part.kind == PartKind.REFUSAL}
+    if not false:
+        return list(decision.refusals)
+    left = [(each, tuple(pod for pod in each.pods if pod.key not in false)) for each in decision.refusals]
+    return [each if len(pods) == len(each.pods) else replace(each, pods=pods) for each, pods in left if pods]
 
 
 def _lost(decision: Decision, kept: set[str], parts: dict[PlanPart, Violation]) -> list[Refusal]:
@@ -151,6 +160,9 @@ def _lost(decision: Decision, kept: set[str], parts: dict[PlanPart, Violation]) 
         )
         if breach is not None and placement.pod.pod not in kept and placement.pod.pod in pods:
             why.setdefault(breach, []).append(pods[placement.pod.pod])
+    for part, breach in parts.items():
+        if part.kind == PartKind.REFUSAL and part.name not in kept and part.name in pods:
+            why.setdefault(breach, []).append(pods[part.name])
     return [Refusal(tuple(held), Stage.HELD, breach) for breach, held in why.items()]
 
 

@@ -18,8 +18,8 @@ class Proposal(Large):
     """The acts, and the figures that are said of them; None or empty for what is not said.
 
     `placements` are of pods that wait. `coming` are those that another decision has already promised places to, and
-    `bought` the nodes that it buys: they are no part of this one, and count. `kept` are the pods for which room is
-    kept, by key, where they are known.
+    `bought` the nodes that it buys: they are no part of this one, and count. `refused` are
+    the pods that are said to have no place. `kept` are the pods for which room is kept, by key, where they are known.
     """
 
     world: World
@@ -33,6 +33,7 @@ class Proposal(Large):
     deletions: tuple[Deletion, ...] = ()
     cost: Cost | None = None
     gpus: GpuUse | None = None
+    refused: frozenset[str] | None = None
     kept: Mapping[str, Pod] = field(default_factory=dict)
 
     @property
@@ -57,6 +58,7 @@ def of_decision(decision: Decision) -> Proposal:
         admissions=decision.admissions,
         cost=decision.cost if has_cost else None,
         gpus=decision.gpus if has_cost else None,
+        refused=frozenset(pod.key for refusal in decision.refusals for pod in refusal.pods),
         kept=kept,
     )
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,12 +17,13 @@ from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.manifests.decoded import Decoded
 from kerf.model.constraints import HOSTNAME
+from kerf.model.nodepool import Budget
 from kerf.model.pods import Container, Owner, PodSpec
 from kerf.model.quantities import Resources
 from kerf.model.snapshot import ConfigMap
 from kerf.model.violations import PlanRule
 from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot
-from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours
+from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours, pool_with
 from tests.engine.worlds import some
 from tests.verify import faults
 
@@ -60,7 +62,7 @@ def broken(world: Callable[[], World], change: Callable[[Json], object] = lambda
     """The rules that the plan of the world breaks once it is changed."""
     held = json.loads(_printed(world))
     change(held)
-    return {each.rule for each in checked(decoded(json.dumps(held).encode(), "plan.json"), world())}
+    return {each.rule for each in checked(decoded(json.dumps(held).encode(), "plan.json"), world(), world())}
 
 
 @pytest.mark.parametrize(
@@ -178,3 +180,92 @@ def test_a_slice_is_as_its_card_is_cut(
 ) -> None:
     """A name under which kubelet counts parts, or a MIG profile, hides no size of a card that has neither."""
     assert rule in broken(world, change)
+
+
+def guarded() -> World:
+    """Nodes of a pool that keeps two, of which none may go to save money and any for another reason."""
+    world = merged()
+    pool = pool_with(Budget("0", reasons=("Underutilized",)))
+    pool = replace(pool, own_annotations={"kerf.dev/min-nodes": "2"})
+    return World(replace(world.snapshot, node_pools=(pool,)), world.market)
+
+
+def idle() -> World:
+    """Two nodes without pods go."""
+    return World(a_cluster([free_pool()], [ours("a"), ours("b")], []), MARKET)
+
+
+def gone_with(**changed: Any) -> Callable[[Json], None]:
+    """The first node that goes, with this in its row."""
+    return lambda held: held["deletions"][0].update(changed)
+
+
+def as_merged(change: Callable[[Json], object] = lambda held: None) -> Callable[[Json], None]:
+    """The plan of the same nodes without a budget and a floor, changed."""
+
+    def become(held: Json) -> None:
+        held.clear()
+        held.update(json.loads(_printed(merged)))
+        change(held)
+
+    return become
+
+
+GOING: dict[str, tuple[Callable[[], World], Callable[[Json], object], set[PlanRule]]] = {
+    "unhealthy": (merged, gone_with(reason="Unhealthy", moves=[]), {PlanRule.REASON}),
+    "drifted": (merged, gone_with(reason="Drifted"), {PlanRule.REASON}),
+    "empty": (merged, gone_with(reason="Empty"), {PlanRule.REASON}),
+    "of-no-such-reason": (merged, gone_with(reason="Old"), {PlanRule.REASON}),
+    "of-another-pool": (merged, gone_with(nodePool="other"), {PlanRule.NODE_UNUSABLE}),
+    "budget": (guarded, as_merged(), {PlanRule.DISRUPTION_BUDGET, PlanRule.POOL_FLOOR}),
+    "budget-of-another-pool": (
+        guarded,
+        as_merged(gone_with(nodePool="other")),
+        {PlanRule.NODE_UNUSABLE, PlanRule.DISRUPTION_BUDGET, PlanRule.POOL_FLOOR},
+    ),
+    "budget-for-another-reason": (guarded, as_merged(gone_with(reason="Unhealthy")), {PlanRule.REASON}),
+    "twice": (
+        idle,
+        lambda held: held["deletions"].append(held["deletions"][0]),
+        {PlanRule.NAMED_TWICE, PlanRule.COST, PlanRule.DISRUPTION_BUDGET},
+    ),
+}
+
+
+@pytest.mark.parametrize("world, change, rules", GOING.values(), ids=list(GOING))
+def test_a_node_goes_for_a_reason_that_it_has(
+    world: Callable[[], World], change: Callable[[Json], object], rules: set[PlanRule]
+) -> None:
+    """And its own pool's budgets and floor count it, whatever pool is named."""
+    assert rules == broken(world, change)
+
+
+def held_back() -> World:
+    """A pod that gets a node, and one that no node serves."""
+    return World(a_snapshot(pools=[a_pool()], pods=[a_pod("p", cpu=1), a_pod("large", cpu=900)]), MARKET)
+
+
+def said(*names: str) -> Callable[[Json], None]:
+    """The plan with these pods without a place."""
+    return lambda held: held.update(unplaced=[{"pod": f"default/{name}"} for name in names])
+
+
+@pytest.mark.parametrize(
+    "change, rules",
+    [
+        (said("large"), set()),
+        (said(), {PlanRule.POD_OUTCOME}),
+        (said("large", "p"), {PlanRule.POD_OUTCOME}),
+        (said("large", "nobody"), {PlanRule.POD_UNKNOWN}),
+        (lambda held: held["launches"][0].update(pods=[]), {PlanRule.POD_OUTCOME}),
+    ],
+    ids=["as-it-was", "forgotten", "both", "of-no-such-pod", "dropped"],
+)
+def test_a_pod_that_waits_has_one_outcome(change: Callable[[Json], object], rules: set[PlanRule]) -> None:
+    """A place, or a reason why it has none."""
+    assert rules == broken(held_back, change)
+
+
+def test_two_nodes_to_buy_have_two_names() -> None:
+    """Whatever is said of one of them would be said of the other."""
+    assert PlanRule.NAMED_TWICE in broken(bought, lambda held: held["launches"][1].update(name="launch-0"))

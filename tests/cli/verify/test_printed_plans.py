@@ -36,7 +36,7 @@ def printed(read: ReadInput) -> PlanFile:
 
 def breaches(read: ReadInput) -> list[str]:
     """What is said against the printed plan."""
-    return [violation_text(each) for each in checked(printed(read), read.world)]
+    return [violation_text(each) for each in checked(printed(read), read.world, read.world)]
 
 
 def read_as(snapshot: ClusterSnapshot, *types: Any) -> ReadInput:

@@ -9,7 +9,18 @@ import pytest
 
 from kerf.engine.explain.violations import RULES
 from kerf.model.violations import PlanRule
-from tests.cli.program import POOL_000, POOL_004, ROOT, WORKLOAD_000, WORKLOAD_004, files, kerf
+from tests.cli.program import (
+    POOL_000,
+    POOL_003,
+    POOL_004,
+    ROOT,
+    THREE,
+    WORKLOAD_000,
+    WORKLOAD_003,
+    WORKLOAD_004,
+    files,
+    kerf,
+)
 
 Json = dict[str, Any]
 INPUT = files(POOL_004, WORKLOAD_004)
@@ -40,6 +51,21 @@ def test_a_plan_that_was_printed_holds(tmp_path: Path, given: tuple[str, ...]) -
     done = kerf("verify", str(path), *given)
 
     assert (0, True) == (done.returncode, done.stdout.startswith("the plan holds: "))
+
+
+def test_a_plan_for_some_pods_holds_for_these(tmp_path: Path) -> None:
+    """With the flags that changed or chose the pods; without them others seem to be forgotten."""
+    path = tmp_path / "plan.json"
+    more = (*files(POOL_003, WORKLOAD_003), *THREE)
+    given = (*more, "-l", "app=none")
+    path.write_text(kerf("plan", "-o", "json", *given).stdout, encoding="utf-8")
+
+    assert 0 == kerf("verify", str(path), *given).returncode
+    assert "pod-outcome" in kerf("verify", str(path), *more).stdout
+
+    path.write_text(kerf("plan", "-o", "json", *more).stdout, encoding="utf-8")
+
+    assert 0 == kerf("verify", str(path), *more).returncode
 
 
 def _with_memory(held: Json) -> None:

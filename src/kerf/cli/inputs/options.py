@@ -54,20 +54,33 @@ _CLUSTER = (
         "--context", metavar="NAME", shell_complete=propose_names("context"), help="Context of the kubeconfig."
     ),
 )
+_REPLICAS = click.option(
+    "--replicas", multiple=True, metavar="KIND/NS/NAME=N", help="Plan as if a workload had N replicas."
+)
+_REPLAY = click.option(
+    "--replay", metavar="FILE|-", help="Repeat the plan of a dump, with the settings and prices of that time."
+)
 
 
 def input_options(command: _Command) -> _Command:
     """The flags that say what every command looks at; they arrive as one `Source`."""
-    more = click.option(
-        "--replicas", multiple=True, metavar="KIND/NS/NAME=N", help="Plan as if a workload had N replicas."
-    )
     again = click.option("-w", "--watch", is_flag=True, help="Watch, and print again when something changes.")
-    return _decorated(_repeated(command), (*_FILES, more, *_CLUSTER, again))
+    return _decorated(_repeated(command), (*_FILES, _REPLICAS, *_CLUSTER, again))
 
 
 def cluster_options(command: _Command) -> _Command:
     """Which cluster, for a command that needs no more."""
     return _decorated(command, _CLUSTER)
+
+
+def replay_option(command: _Command) -> _Command:
+    """`--replay`: a dump in the place of files and of a cluster."""
+    return _REPLAY(command)
+
+
+def plan_source_options(command: _Command) -> _Command:
+    """All that a plan can be made from, for a command that is given one: as `kerf plan`, without `--watch`."""
+    return _decorated(command, (*_FILES, _REPLICAS, _REPLAY, *_CLUSTER))
 
 
 def source_options(command: _Command) -> _Command:

@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from kerf.cli.examples import ExampleCommand
-from kerf.cli.inputs.options import input_options, output_option, pod_options, policy_options
+from kerf.cli.inputs.options import input_options, output_option, pod_options, policy_options, replay_option
 from kerf.config import seconds_of
 from kerf.model.policies import AUTO, BUDGETS, COST, FIRST_FIT, FOLLOWING, SHORT, STRATEGIES
 
@@ -66,9 +66,7 @@ def _requests_of(_: click.Context, option: click.Parameter, texts: Sequence[str]
 @input_options
 @pod_options
 @output_option
-@click.option(
-    "--replay", metavar="FILE|-", help="Repeat the plan of a dump, with the settings and prices of that time."
-)
+@replay_option
 @click.option("--strategy", type=click.Choice(STRATEGIES), default=COST, show_default=True, help="How to choose nodes.")
 @click.option(
     "--budget",

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from kerf.cli.examples import ExampleCommand
-from kerf.cli.inputs.options import output_option, source_options
+from kerf.cli.inputs.options import output_option, plan_source_options, pod_options
 from kerf.cli.proposals import a_file
 
 
@@ -25,13 +25,14 @@ from kerf.cli.proposals import a_file
     ),
 )
 @click.argument("plan", metavar="PLAN.json|-", shell_complete=a_file)
-@source_options
+@plan_source_options
+@pod_options
 @output_option
 def verify(plan: str, output: str, **flags: Any) -> int:
     """Put a plan that kerf plan -o json has printed to plain rules: each card, node, limit, quota, budget and group.
 
-    Give the input that the plan was made from. Exit code 0 when the plan holds, 1 when it breaks a rule, 2 when it
-    cannot be read.
+    Give the input that the plan was made from, with the flags that changed or chose its pods. Exit code 0 when the
+    plan holds, 1 when it breaks a rule, 2 when it cannot be read.
     """
     from kerf.cli.verify.verifying import show
 

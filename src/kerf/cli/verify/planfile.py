@@ -62,6 +62,12 @@ class PlacementRow(msgspec.Struct, rename="camel"):
     devices: list[DeviceRow] = []
 
 
+class UnplacedRow(msgspec.Struct, rename="camel"):
+    """A pod that has no place."""
+
+    pod: str
+
+
 class DeletionRow(msgspec.Struct, rename="camel"):
     """A node that goes; `launches` come in its place first, and `moves` says where its pods go that move."""
 
@@ -138,6 +144,7 @@ class PlanFile(msgspec.Struct, rename="camel"):
     replacements: list[DeletionRow] = []
     relabels: list[RelabelRow] = []
     evictions: list[EvictionRow] = []
+    unplaced: list[UnplacedRow] = []
     lower_bound: ProofRow | None = None
 
 

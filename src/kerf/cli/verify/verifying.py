@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from kerf.cli.exits import DONE, FAILED
-from kerf.cli.inputs.input import Source, read_input
+from kerf.cli.inputs.input import Source, read_input, selected
 from kerf.cli.render import counted, emit
 from kerf.cli.verify.planfile import DeletionRow, DeviceRow, LaunchRow, PlacementRow, PlanFile, micro, read_plan
 from kerf.engine.explain.violations import RULES, violation_text
@@ -29,16 +29,19 @@ _CARD = 10_000
 
 def show(path: str, output: str, flags: dict[str, Any]) -> int:
     """Print what is wrong with the plan; the exit code. Raises InputError and ClusterUnreachable."""
-    plan = read_plan(path)
-    read = read_input(Source.of(flags))
-    found = checked(plan, read.world)
+    plan, namespace = read_plan(path), None if flags["all_namespaces"] else flags["namespace"]
+    whole = read_input(Source.of(flags))
+    found = checked(plan, selected(whole, namespace, flags["selector"]).world, whole.world)
     emit(output, lambda: _object(found, plan), lambda: _lines(found, plan))
     return FAILED if found else DONE
 
 
-def checked(plan: PlanFile, present: World) -> tuple[Violation, ...]:
-    """Each breach once: of what is decided for pods that wait, and of nodes that go beside it."""
-    world = present.with_leaving()
+def checked(plan: PlanFile, meant: World, present: World) -> tuple[Violation, ...]:
+    """Each breach once: of what is decided for pods that wait, and of nodes that go beside it.
+
+    `meant` has only those of the pods that wait which the plan is for, `present` all of them.
+    """
+    world = meant.with_leaving()
     made = _Made(plan, world)
     waiting = Proposal(
         world,
@@ -46,7 +49,7 @@ def checked(plan: PlanFile, present: World) -> tuple[Violation, ...]:
         made.placements,
         relabels=made.relabels,
         evictions=made.evictions,
-        cost=None,
+        refused=frozenset(row.pod for row in plan.unplaced),
     )
     found = [*_strange(plan), *violations(waiting), *_bound(plan, made, world)]
     if made.deletions or made.launches_for_going:
