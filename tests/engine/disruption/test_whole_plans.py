@@ -60,6 +60,15 @@ def test_consolidation_ends_at_the_cheapest_nodes() -> None:
     assert len(dearer) <= compared // 50, dearer
 
 
+@pytest.mark.parametrize("seed", [565, 2618])
+def test_two_nodes_go_that_leave_each_other_room(seed: int) -> None:
+    """Each node could go alone, and its pods would take the room that the pods of another need."""
+    held = case(seed)
+    made = decide(held.world)
+
+    assert cheapest(held, {each.pod.pod: each.node for each in made.placements}) == settled_cost(held, made)
+
+
 def test_a_slice_of_a_card_that_was_cut_takes_one_of_its_parts() -> None:
     """Of two replicas one is left; a part of another name, or of none, takes none of them."""
     card = DeviceState("gpu-0", 0, "A10G", 10_000, 100, 2, partitions=(Partition("nvidia.com/gpu", 2, 0, 0),))

@@ -9,6 +9,7 @@ share of what its nodes cost, where that is more than what new nodes were seen t
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import combinations, islice
 
 from kerf.engine.disruption import emptiness
 from kerf.engine.disruption.balanced import Balance
@@ -52,6 +53,8 @@ _FEW = 20
 somewhat less is gained."""
 _MOST_AHEAD = 100
 """Of so many nodes the best end is searched for whatever budgets say, and they choose the part that is done first."""
+_MOST_PAIRS = 30
+"""So many pairs of few nodes are tried, of those that could go alone."""
 _MOST_MIRRORS = 4
 """So many of few nodes that would be bought again are tried as the one that stays."""
 _GOOD_ENOUGH = 0.7
@@ -200,8 +203,10 @@ def _best(world: World, fleet: _Fleet, *, are_budgets_kept: bool = True) -> Subs
     best = [*tries.halving(first), *tries.halving(largest)]
     if not are_budgets_kept and len(judged) <= _FEW:
         # Of two nodes that fill one together the bound may give all of its price to the pods of one.
-        each_alone = ([each] for each in judged)
-        best += filter(None, map(tries.of, (judged, *each_alone)))
+        whole = tries.of(judged)
+        going_alone = [each for each in judged if tries.of([each]) is not None]
+        best += filter(None, (whole, *map(tries.of, ([each] for each in going_alone))))
+        best += _grown(tries, going_alone)
     if best:
         return max(best if are_budgets_kept else _largest(best), key=lambda each: each.share_saved)
     several = (window for window in others[:_MOST_WINDOWS] if len(window) > 1)
@@ -211,6 +216,28 @@ def _best(world: World, fleet: _Fleet, *, are_budgets_kept: bool = True) -> Subs
             return found
     # Of two nodes that fill one together the bound may give all of its price to the pods of one.
     return tries.of(within(judged)) if wasted and len(judged) <= _FEW else None
+
+
+def _grown(tries: "_Tries", going_alone: Sequence[_Judged]) -> Iterator[Substitution]:
+    """What two of them save together, and then further ones with the two that save most.
+
+    The pods of each of them alone find the room that only one can have, and which of them has it decides what is left
+    for the others.
+    """
+    found = list[tuple[Substitution, Sequence[_Judged]]]()
+    for pair in islice(combinations(going_alone, 2), _MOST_PAIRS):
+        both = tries.of(pair)
+        if both is not None:
+            found.append((both, pair))
+    yield from (made for made, _ in found)
+    if not found:
+        return
+    made, chosen = max(found, key=lambda each: each[0].saved_micro)
+    for each in going_alone:
+        more = tries.of([*chosen, each]) if each not in chosen else None
+        if more is not None and more.saved_micro > made.saved_micro:
+            made, chosen = more, [*chosen, each]
+            yield made
 
 
 def _largest(found: Sequence[Substitution]) -> list[Substitution]:
