@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import yaml
 
 from kerf.cli.plan.consolidation import steps_lines, steps_object
 from kerf.engine.study.steps import steps
 from kerf.engine.world import World
 from kerf.model.nodeclaim import DO_NOT_DISRUPT
-from tests.cli.program import files, kerf
+from tests.cli.program import ROOT, files, kerf
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours
 from tests.engine.disruption.test_drift import drifted
 from tests.engine.disruption.test_ending import aged
@@ -218,3 +219,54 @@ def test_a_pod_that_a_drain_will_end_by_force_is_named_with_its_time(pair: tuple
     assert f"{said} whatever holds it" == note
     data = steps_object(list(steps(forced)), forced, None)["forced"]
     assert [{"pod": "default/train", "node": "old", "deletedFrom": "2026-01-06T11:59:30Z"}] == data
+
+
+def _names(each: dict[str, Any]) -> tuple[str, str]:
+    """Its own, and that of the node it is on."""
+    return each["metadata"]["name"], each["spec"].get("nodeName", "")
+
+
+def over_time(*, waits: bool = False) -> str:
+    """The cluster of the guide, in which the drifted node `kept` ends after a day whatever holds its pod, for which
+    there is no other room; or, in place of that, its node `large` alone with a pod that waits."""
+    objects = [each for each in yaml.safe_load_all((ROOT / CLUSTER[1]).read_text(encoding="utf-8")) if each]
+    condition = {"type": "Drifted", "status": "True", "reason": "NodePoolDrifted", "message": ""}
+    if waits:
+        objects = [each for each in objects if {"kept", "full"}.isdisjoint({*_names(each)})]
+    for each in objects:
+        if each["kind"] == "NodeClaim" and each["metadata"]["name"] == "kept" and not waits:
+            each["spec"]["terminationGracePeriod"] = "24h"
+            each["status"]["conditions"].append({**condition, "lastTransitionTime": "2026-01-05T06:00:00Z"})
+        if each["metadata"]["name"].startswith("shop-") and not waits:
+            each["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "5500m"
+    waiting = {"name": "late", "creationTimestamp": "2026-01-05T06:00:00Z"}
+    container = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "500m"}}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": waiting, "spec": {"containers": [container]}}
+    return "\n---\n".join(map(json.dumps, [*objects, *([pod] if waits else [])]))
+
+
+def test_a_plan_and_its_steps_agree_on_what_is_bought_for_a_pod_that_goes_by_force() -> None:
+    """The plan deletes the node now, and names the pod, its time, and the cost once there is a node for it."""
+    given, at = over_time(), ("--now", "2026-01-05T08:00:00Z")
+    plan = kerf("plan", "-f", "-", *at, "-o", "json", stdin=given).data
+    steps_data = kerf("plan", "-f", "-", *at, "--consolidate", "-o", "json", stdin=given).data
+    first = steps_data["steps"][0]
+    named = "the drain of kept ends by terminationGracePeriod: pod default/train-0 has"
+    then = f"1 x {first['launches'][0]['instanceType']} is bought then, and the cost is {first['perHourAfter']} USD/h"
+
+    assert ["kept"] == [each["node"] for each in plan["deletions"]] == [each["node"] for each in first["nodes"]]
+    assert 1 == sum(each.startswith(named) for each in plan["notes"])
+    assert f"1 pod of kept is planned for when it has to leave: {then}" in plan["notes"]
+
+
+def test_it_is_said_that_a_pod_which_waits_counts_as_there() -> None:
+    """A plan keeps the node that it comes to until it is there; the steps begin once it is."""
+    given, at = over_time(waits=True), ("--now", "2026-01-05T08:00:00Z")
+    plan = kerf("plan", "-f", "-", *at, "-o", "json", stdin=given).data
+    steps_data = kerf("plan", "-f", "-", *at, "--consolidate", "-o", "json", stdin=given).data
+    note = "1 pod (default/late) that waits counts as there, and a step moves it on"
+
+    assert [("default/late", "large")] == [(each["pod"], each["node"]) for each in plan["placements"]]
+    assert "large" not in [each["node"] for each in (*plan["deletions"], *plan["replacements"])]
+    assert "large" in [each["node"] for step in steps_data["steps"] for each in step["nodes"]]
+    assert 1 == sum(each.startswith(note) for each in steps_data["notes"])

@@ -1,6 +1,6 @@
 """`kerf plan --consolidate`: the steps in which nodes would go, what each saves and moves, and the fleet's bound."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kerf.cli.inputs.gaps import unread_budgets
@@ -159,8 +159,14 @@ def _together(stay: Sequence[_Stays]) -> str:
 
 def _forced(found: Sequence[ConsolidationStep], world: World) -> list[tuple[str, tuple[Awaited, ...]]]:
     """By node that goes, or whose time is over, the pods that would hold its drain for ever, if it begins now."""
-    gone = {each.node for step in found for each in step.command.deletions} | endings(world.snapshot).keys()
-    nodes = (node for node in world.snapshot.nodes if node.name in gone and not node.is_deleting)
+    return forced_of(
+        {each.node for step in found for each in step.command.deletions} | endings(world.snapshot).keys(), world
+    )
+
+
+def forced_of(names: Collection[str], world: World) -> list[tuple[str, tuple[Awaited, ...]]]:
+    """By node of these the pods that would hold its drain for ever, if it begins now and its time is over."""
+    nodes = (node for node in world.snapshot.nodes if node.name in names and not node.is_deleting)
     forced = ((node.name, forced_from(node, world.snapshot, world.snapshot.taken_at_s)) for node in nodes)
     return [each for each in forced if each[1]]
 
@@ -182,6 +188,7 @@ def _notes(found: Sequence[ConsolidationStep], world: World) -> Iterator[str]:
     if any(launch.replaces for step in found for launch in step.command.launches):
         rest = duration_text(int(SETTLES_S))
         yield f"new nodes in the place of others are not replaced for {rest}; what happens to them later is not shown"
+    yield from _arrived(found, world)
     yield from unread_budgets(world.snapshot, [each.node for step in found for each in step.command.deletions])
     for name, forced in _forced(found, world)[:_MOST_NODES]:
         yield f"the drain of {name} ends by terminationGracePeriod: {forced_text(forced)}"
@@ -193,6 +200,21 @@ def _notes(found: Sequence[ConsolidationStep], world: World) -> Iterator[str]:
             yield f"1 node that stays ends by expireAfter: {when}"
         else:
             yield f"{len(expiring)} nodes that stay end by expireAfter: the first is {when}"
+
+
+def _arrived(found: Sequence[ConsolidationStep], world: World) -> Iterator[str]:
+    """That pods which wait count as there, where that lets a node go that stays for them until then."""
+    waiting = {pod.key for pod in world.snapshot.pending}
+    commands = [step.command for step in found]
+    moved = {place.pod.pod for each in commands for deletion in each.deletions for place in deletion.moved}
+    moved |= {placed.pod for each in commands for launch in each.launches for placed in launch.pods}
+    keys = sorted(moved & waiting)
+    if keys:
+        waits, them = ("that waits counts", "it") if len(keys) == 1 else ("that wait count", "them")
+        yield (
+            f"{counted(len(keys), 'pod')} ({some(keys, _MOST_NODES)}) {waits} as there, and a step moves {them} on: "
+            f"until then the node stays that is to take {them}, and `kerf plan` has what is done now"
+        )
 
 
 def _bound_text(after_micro: int, bound_micro: int | None) -> str:

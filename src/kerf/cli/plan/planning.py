@@ -1,6 +1,7 @@
 """What `kerf plan` does: it reads, decides, and prints a plan or what was asked for in its place."""
 
-from collections.abc import Container
+from collections import Counter
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -27,7 +28,7 @@ from kerf.cli.plan.comparison import (
     comparison_lines,
     comparison_object,
 )
-from kerf.cli.plan.consolidation import steps_lines, steps_object
+from kerf.cli.plan.consolidation import forced_of, steps_lines, steps_object
 from kerf.cli.plan.json import plan_parts
 from kerf.cli.plan.strategies import strategies_lines, strategies_object, tried
 from kerf.cli.plan.text import plan_lines
@@ -45,6 +46,7 @@ from kerf.engine.disruption.ending import endings
 from kerf.engine.disruption.first import first_command
 from kerf.engine.explain.choices import with_runners_up
 from kerf.engine.explain.disruption import explained as command_explained
+from kerf.engine.explain.draining import forced_text
 from kerf.engine.explain.hints.tries import Tries
 from kerf.engine.explain.plan import explain as explained
 from kerf.engine.explain.violations import left_out_notes
@@ -52,7 +54,7 @@ from kerf.engine.options import Options
 from kerf.engine.place.shapes import group
 from kerf.engine.place.weights import weight_of
 from kerf.engine.study.sizing.compare import compared
-from kerf.engine.study.steps import proven_micro, steps
+from kerf.engine.study.steps import proven_micro, steps, with_homes
 from kerf.engine.supply.pricing import cards_bought, cards_of, present_price
 from kerf.engine.world import World
 from kerf.model.constraints import INSTANCE_TYPE
@@ -233,6 +235,26 @@ def decided(read: ReadInput, options: Options, asked: Container[str] = ()) -> tu
     return checked.decision, replace(made, notes=(*made.notes, *left_out_notes(checked.violations)))
 
 
+def _later_notes(command: Command, world: World, decision: Decision, after_micro: int) -> Iterator[str]:
+    """Which pods of nodes that go are ended by force, when, and what is bought for those that have no place yet."""
+    gone = [each.node for each in command.deletions]
+    for name, forced in forced_of(gone, world)[:_MOST_NODES]:
+        yield f"the drain of {name} ends by terminationGracePeriod: {forced_text(forced)}"
+    homes = with_homes(command, world, decision)
+    bought = homes.launches[len(command.launches) :]
+    moved = sum(len(each.moved) for each in homes.deletions) - sum(len(each.moved) for each in command.deletions)
+    pods = moved + sum(len(launch.pods) for launch in bought)
+    if not pods:
+        return
+    types = Counter(launch.offering.instance_type for launch in bought)
+    named = ", ".join(f"{number} x {kind}" for kind, number in sorted(types.items()))
+    then_micro = after_micro + sum(launch.price_micro for launch in bought)
+    price = f"{price_text(then_micro)} {world.market.currency}/h"
+    what = f"{named} is bought then, and the cost is {price}" if named else "there is room for them on other nodes"
+    goes = "is planned for when it has" if pods == 1 else "are planned for when they have"
+    yield f"{counted(pods, 'pod')} of {some(gone, _MOST_NODES)} {goes} to leave: {what}"
+
+
 def with_deletions(made: Plan, decision: Decision, read: ReadInput, whole: ReadInput | None = None) -> Plan:
     """The plan of a decision with what the controller would take away beside it.
 
@@ -269,6 +291,7 @@ def with_deletions(made: Plan, decision: Decision, read: ReadInput, whole: ReadI
     # The bound counts every node of today as kept; it says nothing once some of them go.
     return replace(
         made,
+        notes=(*made.notes, *_later_notes(command, world, decision, after)),
         cost=replace(made.cost, after_micro=after, bound=None),
         gpus=replace(made.gpus, paid=made.gpus.paid + cards_bought(first.launches) - cards),
         launches=(*made.launches, *launches),

@@ -13,6 +13,7 @@ from functools import partial
 from kerf.engine.bounding import alone
 from kerf.engine.buy.bound import proven_of_served
 from kerf.engine.decide import decide
+from kerf.engine.decision import Decision
 from kerf.engine.disruption.buffers import keeps_buffers
 from kerf.engine.disruption.candidates import candidates, moving
 from kerf.engine.disruption.command import Command, deleting
@@ -154,6 +155,22 @@ def _rehoused(
     )
     command = replace(command, launches=(*command.launches, *bought), deletions=deletions)
     return command, snapshot, tuple(sorted(homes.keys() - found))
+
+
+def with_homes(command: Command, world: World, made: Decision) -> Command:
+    """The command with a place, or a node to be bought, for each pod of its nodes for which it has none, beside what is
+    decided for the pods that wait: a drain that may end by force does not wait for a place, and its pods come back.
+
+    Cost: where there are such pods, a decision for them.
+    """
+    waiting = {pod.key: pod for pod in world.snapshot.pending}
+    there = world.of(with_places(world, made.placements, made.launches, waiting))
+    snapshot, rest = _carried_out(command, there)
+    if not rest:
+        return command
+    left = world.of(replace(snapshot, pending=()))
+    taken = {each.name for each in (*command.launches, *made.launches)} | {node.name for node in snapshot.nodes}
+    return _rehoused(command, left, rest, taken)[0]
 
 
 def _kept(world: World) -> tuple[NodePlacement, ...]:
