@@ -33,6 +33,7 @@ from kerf.sharing.hami.family import Hami
 from kerf.sharing.installed import deployment_of
 from kerf.sharing.registry import judged, of_plugins, owner_of
 from kerf.sharing.shown import counted_as_shown, will_show
+from kerf.sharing.wiring import ConfigurationUnread, findings
 
 UNPRICED = "no price of"
 """How the catalogue speaks of a type that is sold at a price it does not know."""
@@ -139,6 +140,12 @@ class LintContext:
     def evidence(self) -> PluginEvidence:
         """What the input says of which device plugins run."""
         return self._judged[1]
+
+    @cached_property
+    def unread_configurations(self) -> tuple[ConfigurationUnread, ...]:
+        """What stands in the ConfigMaps that NVIDIA's plugins name or mount, and is no configuration."""
+        found = (each.cause for each in findings(self.config_maps, self.evidence))
+        return tuple(cause for cause in found if isinstance(cause, ConfigurationUnread))
 
     @cached_property
     def _gathered(self) -> Gathered:

@@ -7,13 +7,13 @@ So each ConfigMap that a device plugin mounts, or that a ClusterPolicy names, is
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kerf.model.causes import Cause, Name
+from kerf.model.causes import Cause, Name, Quoted
 from kerf.model.evidence import COPY, DevicePlugin, PluginEvidence, Project
 from kerf.model.snapshot import ConfigMap
 from kerf.sharing.hami.config import chosen, find_configs, is_config, is_guess, schedulers, with_mounted
 from kerf.sharing.hami.config import mounted as mounted_by_hami
 from kerf.sharing.installed import looks_in, what_is
-from kerf.sharing.nvidia.device_plugin import find_plugin_configs, plugin_keys
+from kerf.sharing.nvidia.device_plugin import find_plugin_configs, plugin_keys, unread_keys
 from kerf.sharing.unheeded import NODES_KEY, UnheededSetting, unheeded
 
 
@@ -39,6 +39,15 @@ class DefaultAbsent(Cause):
     config_map: Name
     default: Name
     known: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationUnread(Cause):
+    """A key of the ConfigMap that a plugin reads is no configuration: a node that names it shows no GPU."""
+
+    config_map: Name
+    key: Name
+    error: Quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +182,10 @@ def _of_nvidia(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) -> It
             continue
         found = [m for m in config_maps if m.name == COPY or (m.name == name and looks_in(plugin, m.namespace))]
         read.update(m.key for m in found)
+        for config_map in sorted(found, key=lambda m: m.key):
+            for key, error in unread_keys(config_map):
+                cause = ConfigurationUnread(Name(config_map.key), Name(key), Quoted(str(error)))
+                yield WiringFinding(cause, plugin)
         if not found:
             yield WiringFinding(_absent(plugin, config_maps), plugin)
         elif settings.default and settings.default not in held.by_name:

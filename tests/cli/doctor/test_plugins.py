@@ -94,6 +94,22 @@ BROKEN: dict[str, tuple[list[Json], str]] = {
         [hamis_map(slots=1), hamis_map(namespace="hami-system", slots=2)],
         "kubectl delete configmap hami-scheduler-device -n kube-system",
     ),
+    "a key of the policy's map is no configuration": (
+        [policy("mine", "any"), config_map("mine", "gpu-operator", any=SLICED, notes="hello")],
+        "kubectl edit configmap mine -n gpu-operator",
+    ),
+    "a name that a shell would run": (
+        [policy("x; rm -rf /$(id)'")],
+        "kubectl create configmap 'x; rm -rf /$(id)'\"'\"'' -n gpu-operator --from-file=any=FILE",
+    ),
+    "a name of two lines": (
+        [policy("a\nb")],
+        r"kubectl create configmap 'a\nb' -n gpu-operator --from-file=any=FILE",
+    ),
+    "HAMi names a resource that no server takes": (
+        [config_map(HAMIS_NAME, "kube-system", **{"device-config.yaml": "nvidia: {resourceCountName: a b}"})],
+        "kubectl edit configmap hami-scheduler-device -n kube-system",
+    ),
     "a map cannot be read": (
         [config_map("mine", "gpu-operator", any=SLICED, bad=SLICED.replace("4", "1"))],
         "kubectl edit configmap mine -n gpu-operator",

@@ -83,3 +83,40 @@ def test_a_record_counts_whole_however_long_it_is(shares: int) -> None:
 
     assert f"{shares} MiB" in run("gpus", *objects).stdout
     assert "gpu       launch  g5.xlarge, on-demand" in run("plan", *objects, *pods(1, gpu=1, gpumem=4000)).stdout
+
+
+MISRECORDED = {
+    "xx,yy": "Pod default/r: HAMi's record 'xx,yy' names no card, so on n HAMi counts nothing for the pod",
+    "GPU-z,NVIDIA,9000,0:;": "Pod default/r: HAMi's record names 'GPU-z', which n has not registered, so HAMi counts",
+    "GPU-a,NVIDIA,9000:;": "Pod default/r: HAMi's record cannot be read, so on n what the pod asks for counts instead:",
+}
+
+
+@pytest.mark.parametrize(("record", "text"), MISRECORDED.items(), ids=list(MISRECORDED))
+def test_a_record_that_does_not_say_what_the_pod_holds_is_named(record: str, text: str) -> None:
+    """In the plan, and by doctor with the command that gets another pod in its place."""
+    objects = node("n", card("GPU-a")), running("r", "n", record, gpu=1, gpumem=9000)
+
+    assert f"note: {text}" in run("plan", *objects, *pods(1, gpu=1)).stdout
+    (line,) = [line for line in run("doctor", *objects).stdout.splitlines() if text in line]
+    assert "kubectl delete pod r -n default: the one in its place gets a record of its own" in line
+
+
+@pytest.mark.parametrize("record", ["", ";", "GPU-a,NVIDIA,9000,0:;", ";GPU-a,NVIDIA,9000,0:;"])
+def test_a_record_of_the_nodes_own_cards_is_not_named(record: str) -> None:
+    """Nor one without any, of a pod whose containers got none."""
+    objects = node("n", card("GPU-a")), running("r", "n", record, gpu=1, gpumem=9000)
+
+    assert "HAMi's record" not in run("plan", *objects, *pods(1, gpu=1)).stdout
+
+
+@pytest.mark.parametrize(
+    ("record", "is_taken"), [("GPU-a,NVIDIA,9000,0:;", True), ("GPU-z,NVIDIA,9000,0:;", False), ('{"a":1}', False)]
+)
+def test_a_forged_record_is_said_to_take_a_part_only_where_it_does(record: str, *, is_taken: bool) -> None:
+    """Of a pod that waits and asks for no GPU: any user may write one."""
+    forged = running("f", "n", record)
+    del forged["spec"]["nodeName"]
+    text = run("plan", node("n", card("GPU-a")), {**forged, "status": {"phase": "Pending"}}).stdout
+
+    assert is_taken == ("that scheduler counts it, so the part of the GPU is taken" in text)

@@ -457,3 +457,15 @@ def test_the_charts_name_is_a_guess_where_no_program_is_seen() -> None:
 
 
 NEW_DIFFERS = hamis_map("new", "hami-system", 2)
+
+
+def test_each_key_of_the_map_that_a_policy_names_must_be_a_configuration() -> None:
+    """Plan and lint name one that is none, whatever its form; of a map that no plugin names it is nothing."""
+    maps = config_map("mine", "gpu-operator", any=SLICED, notes="hello")
+    text = "data[\"notes\"]: expected a mapping, got 'hello'; NVIDIA's device plugin does not start on a node that has"
+    asked = pods(1, gpu=1)
+
+    assert f"note: ConfigMap gpu-operator/mine: {text}" in plan(pool(), policy("mine", "any"), maps, *asked).stdout
+    linted = plan(pool(), policy("mine", "any"), maps, command="lint").stdout
+    assert [text in line for line in linted.splitlines() if "KL006" in line] == [True]
+    assert text not in plan(pool(), maps, *asked).stdout

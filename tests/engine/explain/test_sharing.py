@@ -21,6 +21,7 @@ from kerf.sharing.hami.fit import (
     WRONG_ID,
     WRONG_TYPE,
 )
+from kerf.sharing.hami.misrecorded import RecordElsewhere, RecordEmpty, RecordUnread
 from kerf.sharing.hami.options import WordUnknown
 from kerf.sharing.hami.refusals import (
     CountOverflows,
@@ -70,6 +71,7 @@ from kerf.sharing.unheeded import (
 from kerf.sharing.unsupported import UnsupportedSharing
 from kerf.sharing.wiring import (
     ConfigMapAbsent,
+    ConfigurationUnread,
     DefaultAbsent,
     ImageCuts,
     ImageSettingIdle,
@@ -232,6 +234,27 @@ SENTENCES: list[tuple[Cause, str]] = [
     (
         PassedOver(Name("HAMi"), (Name("a/old"),), (Name("a/new"),)),
         "ConfigMap a/old: passed over, because HAMi reads a/new",
+    ),
+    (
+        PassedOver(Name("HAMi"), (Name("a/old"),), (Name("a/new"),), is_guess=True),
+        "ConfigMap a/old: passed over, on the guess that HAMi reads a/new, which is set otherwise: no program of HAMi "
+        "is seen that mounts either",
+    ),
+    (
+        ConfigurationUnread(Name("a/m"), Name("k"), Quoted("ConfigMap a/m: no YAML")),
+        "ConfigMap a/m: no YAML; NVIDIA's device plugin does not start on a node that has this configuration",
+    ),
+    (
+        RecordUnread(Name("n"), Quoted("it is broken")),
+        "HAMi's record cannot be read, so on n what the pod asks for counts instead: it is broken",
+    ),
+    (
+        RecordEmpty(Name("n"), Quoted("xx,yy")),
+        "HAMi's record 'xx,yy' names no card, so on n HAMi counts nothing for the pod",
+    ),
+    (
+        RecordElsewhere(Name("n"), tuple(map(Quoted, "abcd"))),
+        "HAMi's record names 'a', 'b', 'c' and 1 more, which n has not registered, so HAMi counts nothing for it",
     ),
     (
         RenameUnheeded(Name("a/m, any"), GPU, Quoted("gpu.light"), Name("nvidia.com/gpu.shared")),

@@ -72,7 +72,10 @@ BROKEN = [
     ("nvidia: {deviceSplitCount: many}", ".nvidia.deviceSplitCount: expected 1 or more, got 'many'"),
     ("nvidia: {deviceSplitCount: 0}", ".nvidia.deviceSplitCount: expected 1 or more, got 0"),
     ("nvidia: {deviceMemoryScaling: true}", ".nvidia.deviceMemoryScaling: expected a number above 0, got True"),
-    ("nvidia: {resourceCoreName: 7}", ".nvidia.resourceCoreName: expected text, got 7"),
+    (
+        "nvidia: {resourceCoreName: 7}",
+        ".nvidia.resourceCoreName: expected a resource's name with its domain, such as nvidia.com/gpu, got 7",
+    ),
     ("nvidia: [1]", ".nvidia: expected a mapping, got [1]"),
     ("just text", ".nvidia: expected a mapping, got 'just text'"),
 ]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from shlex import quote
 
 from kerf.cli.doctor.finding import LEFT_OUT, LOOK, OK, Diagnosis
 from kerf.cli.doctor.plugins import plugin_checks
@@ -97,14 +98,14 @@ def _given_up(read: ReadInput) -> Iterator[Diagnosis]:
     if found:
         (first, missed), names = found[0], some([f"NodeClaim {name}" for name, _ in found])
         text = f"{names}: a deadline was missed, and the node is given up: {missed.message or missed.reason}"
-        yield Diagnosis("nodes", LOOK, text, f"kerf explain nodeclaim/{first} says more")
+        yield Diagnosis("nodes", LOOK, text, f"kerf explain nodeclaim/{quote(first)} says more")
 
 
 def _cards(read: ReadInput) -> Diagnosis:
     broken = [node.name for node in read.snapshot.nodes if node.problem is not None]
     cards = [device for node in read.snapshot.nodes for device in node.devices]
     if broken:
-        hint = f"kerf explain node/{broken[0]} says why"
+        hint = f"kerf explain node/{quote(broken[0])} says why"
         return Diagnosis("cards", LOOK, f"the cards of {some(broken)} cannot be planned with", hint)
     sick = sum(1 for each in cards if not each.healthy)
     if sick:

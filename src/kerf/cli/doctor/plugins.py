@@ -19,9 +19,11 @@ from kerf.errors import DecodeError
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.evidence import COPY, DevicePlugin, PluginEvidence, Project
 from kerf.model.nodes import Node
+from kerf.model.printable import one_line
 from kerf.model.snapshot import ConfigMap
 from kerf.sharing.hami.config import CONFIG_KEY, ConfigsDiffer, schedulers
 from kerf.sharing.hami.family import Hami
+from kerf.sharing.hami.misrecorded import misrecorded
 from kerf.sharing.hami.records import HANDSHAKE, REGISTER, node_devices
 from kerf.sharing.installed import is_operators, runs_on, what_is
 from kerf.sharing.registry import CONFIG_MAPS, families_of, owner_of, problem_in
@@ -35,6 +37,7 @@ from kerf.sharing.unheeded import (
 )
 from kerf.sharing.wiring import (
     ConfigMapAbsent,
+    ConfigurationUnread,
     DefaultAbsent,
     ImageCuts,
     ImageSettingIdle,
@@ -61,9 +64,10 @@ def plugin_checks(read: ReadInput) -> Iterator[Diagnosis]:
     yield from _gone(nodes, hami, read.snapshot.evidence)
     yield from _unregistered(read, hami)
     yield from _too_few_slots(nodes, hami, read.snapshot.evidence)
+    yield from _misrecorded(read)
     yield from _idle_schedulers(read.snapshot.evidence)
     for pool, problem in dict.fromkeys(read.world.supply.sharing_problems):
-        hint = f"kubectl edit nodepool {pool}: its labels, annotations or taints, or what the reason names"
+        hint = f"kubectl edit nodepool {_word(pool)}: its labels, annotations or taints, or what the reason names"
         yield Diagnosis("pools", LOOK, f"NodePool {pool}: {cause_text(problem)}", hint)
 
 
@@ -82,7 +86,7 @@ def _foreign(read: ReadInput) -> Iterator[Diagnosis]:
     if not programs and read.snapshot.evidence.plugins:
         yield Diagnosis("configuration", OK, text)
         return
-    names = quote(",".join((*namespaces, *places)))
+    names = _word(",".join((*namespaces, *places)))
     hint = f"export {PLUGIN_NAMESPACES_VARIABLE}={names}; kerf run takes the same by --plugin-namespaces"
     is_sure = "" if programs else "where a plugin reads it, "
     yield Diagnosis("configuration", LOOK, text, is_sure + hint)
@@ -90,17 +94,21 @@ def _foreign(read: ReadInput) -> Iterator[Diagnosis]:
 
 def _configurations(read: ReadInput, hami: Hami) -> Iterator[Diagnosis]:
     snapshot = read.snapshot
-    for each in findings(snapshot.config_maps, snapshot.evidence):
+    found = findings(snapshot.config_maps, snapshot.evidence)
+    said = {str(each.cause.error) for each in found if isinstance(each.cause, ConfigurationUnread)}
+    for each in found:
         text = cause_text(each.cause)
         if isinstance(each.cause, ConfigMapAbsent):
             yield Diagnosis("configuration", LOOK, text, _bring(each.cause, each.plugin))
         elif isinstance(each.cause, DefaultAbsent) and each.plugin is not None:
             yield Diagnosis("configuration", LOOK, text, _other_default(each.cause, each.plugin))
+        elif isinstance(each.cause, ConfigurationUnread):
+            yield Diagnosis("configuration", LOOK, text, _edit(each.cause.config_map))
         elif isinstance(each.cause, RenameUnheeded | DevicesUnheeded | NamesUnheeded):
             yield Diagnosis("configuration", LOOK, text, _edit(each.cause.config.partition(", ")[0]))
         elif isinstance(each.cause, ImageSettingIdle):
             kind, _, name = each.cause.node_class.partition(" ")
-            yield Diagnosis("configuration", LOOK, text, f"kubectl edit {kind.lower()} {name}")
+            yield Diagnosis("configuration", LOOK, text, f"kubectl edit {_word(kind.lower())} {_word(name)}")
         elif isinstance(each.cause, NodeSettingsUnread):
             yield Diagnosis("configuration", LOOK, text, _edit(each.cause.config_map))
         elif isinstance(each.cause, PassedOver) and each.cause.is_guess:
@@ -110,7 +118,7 @@ def _configurations(read: ReadInput, hami: Hami) -> Iterator[Diagnosis]:
     yield from _unread_by_run(snapshot.config_maps, snapshot.evidence)
     for config_map in snapshot.config_maps:
         error = problem_in((config_map,))
-        if error is not None:
+        if error is not None and str(error) not in said:
             yield Diagnosis("configuration", LOOK, " ".join(str(error).split()), _edit(config_map.key))
     if isinstance(hami.fault, ConfigsDiffer):
         yield Diagnosis("configuration", LOOK, cause_text(hami.fault), _delete(hami.fault.config_maps[-1]))
@@ -118,12 +126,17 @@ def _configurations(read: ReadInput, hami: Hami) -> Iterator[Diagnosis]:
 
 def _delete(config_map: str) -> str:
     namespace, _, name = config_map.partition("/")
-    return f"kubectl delete configmap {name} -n {namespace}, or the other, whichever is not meant"
+    return f"kubectl delete configmap {_word(name)} -n {_word(namespace)}, or the other, whichever is not meant"
+
+
+def _word(text: str) -> str:
+    """One word of a command, in one line: no object has a name with a line break, whatever a file says."""
+    return quote(one_line(text))
 
 
 def _edit(config_map: str) -> str:
     namespace, _, name = config_map.partition("/")
-    return f"kubectl edit configmap {name} -n {namespace}"
+    return f"kubectl edit configmap {_word(name)} -n {_word(namespace)}"
 
 
 def _unread_by_run(config_maps: Sequence[ConfigMap], evidence: PluginEvidence) -> Iterator[Diagnosis]:
@@ -147,23 +160,25 @@ def _bring(cause: ConfigMapAbsent, plugin: DevicePlugin | None) -> str:
     if cause.instead:
         return _copied(namespace, cause.instead[0], namespace, name)
     key = plugin.settings.default or "any" if plugin is not None and plugin.project is Project.NVIDIA else CONFIG_KEY
-    return f"kubectl create configmap {name} -n {namespace} --from-file={key}=FILE"
+    return f"kubectl create configmap {_word(name)} -n {_word(namespace)} --from-file={_word(key)}=FILE"
 
 
 def _copied(namespace: str, name: str, to_namespace: str, to_name: str) -> str:
-    kept = f'{{apiVersion, kind, data, metadata: {{name: "{to_name}", namespace: "{to_namespace}"}}}}'
-    return f"kubectl get configmap {name} -n {namespace} -o json | jq '{kept}' | kubectl apply -f -"
+    metadata = f"{{name: {json.dumps(to_name)}, namespace: {json.dumps(to_namespace)}}}"
+    kept = quote(f"{{apiVersion, kind, data, metadata: {metadata}}}")
+    return f"kubectl get configmap {_word(name)} -n {_word(namespace)} -o json | jq {kept} | kubectl apply -f -"
 
 
 def _other_default(cause: DefaultAbsent, plugin: DevicePlugin) -> str:
     if plugin.of_operator and cause.known:
         return _patched_policy(plugin, {"config": {"default": cause.known[0]}})
-    return f"kubectl edit configmap {cause.config_map} -n {plugin.namespace or _OPERATORS}: add the key {cause.default}"
+    place = f"{_word(cause.config_map)} -n {_word(plugin.namespace or _OPERATORS)}"
+    return f"kubectl edit configmap {place}: add the key {_word(cause.default)}"
 
 
 def _patched_policy(plugin: DevicePlugin, change: Mapping[str, Any]) -> str:
     patch = json.dumps({"spec": {"devicePlugin": change}}, separators=(",", ":"))
-    return f"kubectl patch clusterpolicies.nvidia.com {plugin.name} --type merge -p '{patch}'"
+    return f"kubectl patch clusterpolicies.nvidia.com {_word(plugin.name)} --type merge -p {quote(patch)}"
 
 
 def _both_plugins(read: ReadInput, nodes: Sequence[Node]) -> Iterator[Diagnosis]:
@@ -194,13 +209,13 @@ def _runs(plugin: DevicePlugin, node: Node) -> bool:
 def _parted(rival: DevicePlugin, pools: Sequence[str], nodes: Sequence[str]) -> str:
     """The command that keeps NVIDIA's plugin off HAMi's nodes, or off all of them."""
     if not is_operators(rival):
-        return f"kubectl delete daemonset {rival.name} -n {rival.namespace}"
+        return f"kubectl delete daemonset {_word(rival.name)} -n {_word(rival.namespace)}"
     if pools:
         labels = {"template": {"metadata": {"labels": {_OPERATORS_LABEL: "false"}}}}
         patch = json.dumps({"spec": labels}, separators=(",", ":"))
-        return f"kubectl patch nodepool {pools[0]} --type merge -p '{patch}'"
+        return f"kubectl patch nodepool {_word(pools[0])} --type merge -p {quote(patch)}"
     if nodes:
-        return f"kubectl label node {nodes[0]} {_OPERATORS_LABEL}=false --overwrite"
+        return f"kubectl label node {_word(nodes[0])} {_OPERATORS_LABEL}=false --overwrite"
     if rival.of_operator:
         return _patched_policy(rival, {"enabled": False})
     return f"kubectl label node NODE {_OPERATORS_LABEL}=false --overwrite"
@@ -217,7 +232,7 @@ def _gone(nodes: Sequence[Node], hami: Hami, evidence: PluginEvidence) -> Iterat
     ]
     if found:
         text = f"HAMi's scheduler has given up {some([f'node {name}' for name in found])}: the handshake says Deleted_"
-        forget = f"kubectl annotate node {found[0]} {HANDSHAKE}-"
+        forget = f"kubectl annotate node {_word(found[0])} {HANDSHAKE}-"
         yield Diagnosis("hami", LOOK, text, f"{forget} && {_restart(found[0], evidence)}")
 
 
@@ -239,12 +254,23 @@ def _unregistered(read: ReadInput, hami: Hami) -> Iterator[Diagnosis]:
         yield Diagnosis("hami", LOOK, text, _restart(found[0].name, evidence))
 
 
+def _misrecorded(read: ReadInput) -> Iterator[Diagnosis]:
+    """Pods whose record does not say which cards they hold; the first few, and how many more there are."""
+    found = [held for node in read.snapshot.nodes for held in misrecorded(node)]
+    for number, (pod, cause) in enumerate(found[:_MOST_NAMED], 1):
+        left = len(found) - number if number == _MOST_NAMED else 0
+        more = f"; so it is with {counted(left, 'more pod')}" if left else ""
+        hint = f"kubectl delete pod {_word(pod.name)} -n {_word(pod.namespace)}"
+        hint = f"{hint}: the one in its place gets a record of its own"
+        yield Diagnosis("hami", LOOK, f"Pod {pod.key}: {cause_text(cause)}{more}", hint)
+
+
 def _idle_schedulers(evidence: PluginEvidence) -> Iterator[Diagnosis]:
     """HAMi's scheduler without replicas: none of the pods that wait for it is bound."""
     for each in schedulers(evidence):
         if not each.runs and (evidence.of(Project.HAMI) or evidence.has_register):
             text = f"HAMi's scheduler has no replicas (Deployment {each.namespace}/{each.name}): it binds no pod"
-            hint = f"kubectl scale deployment {quote(each.name)} -n {quote(each.namespace)} --replicas=1"
+            hint = f"kubectl scale deployment {_word(each.name)} -n {_word(each.namespace)} --replicas=1"
             yield Diagnosis("hami", LOOK, text, hint)
 
 
@@ -266,4 +292,5 @@ def _too_few_slots(nodes: Sequence[Node], hami: Hami, evidence: PluginEvidence) 
 
 def _restart(node: str, evidence: PluginEvidence) -> str:
     namespace = next((each.namespace for each in evidence.of(Project.HAMI)), _PLUGINS)
-    return f"kubectl delete pod -n {namespace} -l {_COMPONENT} --field-selector spec.nodeName={node}"
+    chosen = f"-l {_COMPONENT} --field-selector spec.nodeName={_word(node)}"
+    return f"kubectl delete pod -n {_word(namespace)} {chosen}"

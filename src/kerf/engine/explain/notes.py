@@ -15,9 +15,10 @@ from kerf.model.pods import Pod, PodDemand
 from kerf.model.quantities import CPU, MEMORY, PODS
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
 from kerf.model.uses import uses_problems
-from kerf.sharing.family import SHARING, Family
+from kerf.sharing.family import SHARING, Family, Occupant
 from kerf.sharing.hami.family import Basis, Hami
 from kerf.sharing.hami.mig import HAMI_MODE
+from kerf.sharing.hami.misrecorded import Misrecord, misrecorded
 from kerf.sharing.hami.options import MIG_MODE, WORDED, unknown_words
 from kerf.sharing.installed import on_nodes
 from kerf.sharing.nvidia.choice import label_choices
@@ -31,6 +32,7 @@ from kerf.sharing.wiring import ConfigMapAbsent, findings
 
 _GPU_RESOURCES = "nvidia.com/"
 _MOST_ALIKE = 3
+_MISRECORDED = "misrecorded"
 _NEITHER = "there is neither its DaemonSet nor a ClusterPolicy"
 
 
@@ -40,13 +42,39 @@ def _booked_notes(pending: Sequence[Pod], snapshot: ClusterSnapshot) -> list[str
         pod.key
         for family in families_of(snapshot)
         for pod in pending
-        if snapshot.node(family.booked_node(pod)) is not None and family.has_record(pod) and _asks_nothing(pod, family)
+        if _takes_there(pod, snapshot.node(family.booked_node(pod)), family) and _asks_nothing(pod, family)
     ]
     if not idle:
         return []
     have = "asks for no GPU and has" if len(idle) == 1 else "ask for no GPU and have"
     text = f"{counted(len(idle), 'pod')} ({some(idle)}) {have} a scheduler's record of one"
     return [f"{text}: that scheduler counts it, so the part of the GPU is taken"]
+
+
+def _takes_there(pod: Pod, node: ClusterNode | None, family: Family) -> bool:
+    """Whether the record on the pod takes a part of the node's cards."""
+    if node is None or not family.has_record(pod):
+        return False
+    return family.occupied(node.devices, (Occupant(pod, None),)) != node.devices
+
+
+def record_notes(nodes: Iterable[ClusterNode]) -> list[str]:
+    """Pods whose record of HAMi's does not say which cards they hold; of many the first few."""
+    found = [(pod.key, cause) for node in nodes for pod, cause in _misrecorded(node)]
+    texts = [f"Pod {key}: {cause_text(cause)}" for key, cause in found[:_MOST_ALIKE]]
+    if len(found) > _MOST_ALIKE:
+        others = [key for key, _ in found[_MOST_ALIKE:]]
+        texts.append(f"{counted(len(others), 'more pod')} ({some(others)}): HAMi's record names no card of the node")
+    return texts
+
+
+def _misrecorded(node: ClusterNode) -> tuple[tuple[Pod, Misrecord], ...]:
+    """Worked out once for each node as it is."""
+    found = node.findings.get(_MISRECORDED)
+    if found is None:
+        found = node.findings[_MISRECORDED] = None, tuple(misrecorded(node))
+    pods: tuple[tuple[Pod, Misrecord], ...] = found[1]
+    return pods
 
 
 def _asks_nothing(pod: Pod, family: Family) -> bool:
@@ -88,6 +116,7 @@ def notes(snapshot: ClusterSnapshot, market: Market, pods: Iterable[Pod]) -> tup
         )
     found += _leaving_notes(pending, snapshot)
     found += unread_cards(snapshot.nodes)
+    found += record_notes(snapshot.nodes)
     found += _booked_notes(pending, snapshot)
     found += _word_notes(pending, snapshot)
     found += assumed_notes(pending, snapshot)

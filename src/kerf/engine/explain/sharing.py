@@ -18,6 +18,7 @@ from kerf.sharing.hami.admission import IGNORE_LABEL
 from kerf.sharing.hami.config import ConfigsDiffer
 from kerf.sharing.hami.family import NoProfileAllowed
 from kerf.sharing.hami.mig import HAMI_MODE
+from kerf.sharing.hami.misrecorded import RecordElsewhere, RecordEmpty, RecordUnread
 from kerf.sharing.hami.options import AVOID_TYPE, MODE, WordUnknown
 from kerf.sharing.hami.refusals import (
     CountOverflows,
@@ -70,6 +71,7 @@ from kerf.sharing.unsupported import UnsupportedSharing
 from kerf.sharing.vendors import title_of
 from kerf.sharing.wiring import (
     ConfigMapAbsent,
+    ConfigurationUnread,
     DefaultAbsent,
     ImageCuts,
     ImageSettingIdle,
@@ -406,6 +408,28 @@ def _(cause: DefaultAbsent) -> str:
         f"{cause.reader} gives nodes without a label the configuration {cause.default}, which the ConfigMap "
         f"{cause.config_map} does not have ({', '.join(cause.known) or 'it has none'})"
     )
+
+
+@reason.register
+def _(cause: RecordUnread) -> str:
+    return f"HAMi's record cannot be read, so on {cause.node} what the pod asks for counts instead: {cause.error}"
+
+
+@reason.register
+def _(cause: RecordEmpty) -> str:
+    return f"HAMi's record {brief(cause.got)} names no card, so on {cause.node} HAMi counts nothing for the pod"
+
+
+@reason.register
+def _(cause: RecordElsewhere) -> str:
+    more = f" and {len(cause.ids) - 3} more" if len(cause.ids) > 3 else ""
+    cards = ", ".join(brief(each) for each in cause.ids[:3]) + more
+    return f"HAMi's record names {cards}, which {cause.node} has not registered, so HAMi counts nothing for it"
+
+
+@reason.register
+def _(cause: ConfigurationUnread) -> str:
+    return f"{cause.error}; NVIDIA's device plugin does not start on a node that has this configuration"
 
 
 @reason.register

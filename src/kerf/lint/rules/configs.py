@@ -21,9 +21,9 @@ def unreadable(subject: Subject, context: LintContext) -> Notes:
 
     HAMi's `hami-scheduler-device`, or a configuration of NVIDIA's device plugin or of its MIG manager, is no YAML,
     lacks its key, or has a value of another form than the program reads. That program does not start with it, or runs
-    with its defaults, so nodes register other cards than are planned for.
+    with its defaults, so nodes register other cards than are planned for. Of the ConfigMap that a ClusterPolicy names
+    or a DaemonSet mounts every key is a configuration, whatever its form.
     """
-    del context
     if not isinstance(subject.value, ConfigMap):
         return
     error = problem_in((subject.value,))
@@ -31,6 +31,11 @@ def unreadable(subject: Subject, context: LintContext) -> Notes:
         got = error.got.strip("<>") if isinstance(error.got, str) and error.got.startswith("<") else brief(error.got)
         field = f"{error.path}: " if error.path else ""
         yield Note(("data",), f"{field}expected {error.expected}, got {got}", error.hint, at_key=True)
+        return
+    for cause in context.unread_configurations:
+        if cause.config_map == subject.value.key:
+            text = cause_text(cause).removeprefix(f"ConfigMap {cause.config_map}: ")
+            yield Note(("data", str(cause.key)), text, at_key=True)
 
 
 @rule("KL072", "unknown-plugin-key", Severity.WARNING, ("ConfigMap",))

@@ -4,6 +4,7 @@ One map is read by HAMi's webhook, its scheduler and its device plugin, so Kerf 
 same numbers twice. Keys and defaults as HAMi v2.10.0 (commit 4707fb02), chart key `device-config.yaml`.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,6 +19,7 @@ from kerf.sharing.config_yaml import Field, document
 from kerf.sharing.family import Unreadable
 
 CONFIG_MAP, CONFIG_KEY = "hami-scheduler-device", HAMIS_FILE
+_RESOURCE_NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 _VOLCANOS = "volcano.sh/"
 
 
@@ -64,6 +66,11 @@ def _text(value: object) -> _Setting | None:
     return value if isinstance(value, str) else None
 
 
+def _resource(value: object) -> _Setting | None:
+    """Neither kubelet nor the API server takes another name (IsExtendedResourceName); an empty one is the default's."""
+    return value if isinstance(value, str) and (not value or _RESOURCE_NAME.fullmatch(value)) else None
+
+
 def _whole_number(value: object) -> _Setting | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else None
 
@@ -91,15 +98,16 @@ class _Form(NamedTuple):
 
 
 _NAME, _NUMBER, _COUNT = _Form("text", _text), _Form("a whole number", _whole_number), _Form("1 or more", _count)
+_RESOURCE = _Form("a resource's name with its domain, such as nvidia.com/gpu", _resource)
 _SCALING, _TRUTH = _Form("a number above 0", _scaling), _Form("true or false", _truth)
 
 # Key in the ConfigMap's `nvidia` section. Other keys (log level) do not change what fits.
 _FIELDS = {
-    "resourceCountName": ("count", _NAME),
-    "resourceMemoryName": ("memory", _NAME),
-    "resourceMemoryPercentageName": ("memory_percent", _NAME),
-    "resourceCoreName": ("cores", _NAME),
-    "resourcePriorityName": ("priority", _NAME),
+    "resourceCountName": ("count", _RESOURCE),
+    "resourceMemoryName": ("memory", _RESOURCE),
+    "resourceMemoryPercentageName": ("memory_percent", _RESOURCE),
+    "resourceCoreName": ("cores", _RESOURCE),
+    "resourcePriorityName": ("priority", _RESOURCE),
     "deviceSplitCount": ("split_count", _COUNT),
     "deviceMemoryScaling": ("memory_scaling", _SCALING),
     "deviceCoreScaling": ("core_scaling", _SCALING),

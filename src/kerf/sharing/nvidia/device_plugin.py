@@ -208,6 +208,17 @@ def plugin_keys(config_map: ConfigMap) -> list[str]:
     return [*sorted(definite), *more]
 
 
+def unread_keys(config_map: ConfigMap) -> list[tuple[str, DecodeError]]:
+    """The keys of a map that a plugin mounts under which no configuration can be read, each with why; sorted."""
+    found = []
+    for key in sorted(config_map.data):
+        try:
+            _parsed(config_map, key, None)
+        except DecodeError as error:
+            found.append((key, error))
+    return found
+
+
 def _of_image(plugin: DevicePlugin, image: ImageSharing) -> PluginConfig:
     """The configuration that an image makes of its settings; of cards that are cut nothing else is read."""
     if image.problem:
