@@ -23,6 +23,7 @@ VERBS = (
     "evict",
 )
 MOST_LATE_S = 5.0
+LONG = pytest.mark.long
 NAMES_NODES = {"drains"}
 """Its steps name nodes by the order in which they come, which is another one here."""
 
@@ -44,7 +45,7 @@ def of_chance(seed: object, *, most_s: float = MOST_LATE_S, lost: float = 0.0) -
     return lambda verb: Way(chance.uniform(0, most_s / 10), chance.uniform(0, most_s), chance.random() < lost)
 
 
-@pytest.mark.parametrize("late_s", [0.25, 1.0, 5.0])
+@pytest.mark.parametrize("late_s", [0.25, pytest.param(1.0, marks=LONG), pytest.param(5.0, marks=LONG)])
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_late_answer_to_one_kind_of_write_changes_nothing_that_is_bought(verb: str, late_s: float) -> None:
     """Whatever the watch has shown of the object in the meantime stays."""
