@@ -57,7 +57,7 @@ def test_consolidation_ends_at_the_cheapest_nodes() -> None:
             dearer[seed] = cost / best
 
     assert compared > SEEDS // 2
-     assert len(dearer) <= compared // 100, dearer
+    assert len(dearer) <= compared // 100, dearer
 
 
 @pytest.mark.parametrize("seed", [565, 2618])
