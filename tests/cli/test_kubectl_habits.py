@@ -145,11 +145,42 @@ def test_a_file_without_its_flag_is_answered_with_the_flag(command: str) -> None
     assert done.stderr.startswith(f"error: {path}: a file is read with -f: kerf {command} -f {path}\n")
 
 
-def test_a_word_that_is_no_file_is_an_argument_too_many() -> None:
-    """Only what can be read is taken for a file."""
-    done = kerf("plan", "now")
+@pytest.mark.parametrize("command", ["plan", "explain", "shadow"])
+def test_a_second_file_without_its_flag_is_answered_with_both(command: str) -> None:
+    """The one that has its flag is not the mistake."""
+    path = str(ROOT / POOL_000)
+    done = kerf(command, "-f", path, "more.yaml")
 
-    assert (2, True) == (done.returncode, "Got unexpected extra argument (now)" in done.stderr)
+    assert (2, f"error: more.yaml: a file is read with -f: kerf {command} -f {path} -f more.yaml") == (
+        done.returncode,
+        done.stderr.splitlines()[0],
+    )
+
+
+@pytest.mark.parametrize("files", [(), ("-f", str(ROOT / POOL_000))])
+def test_a_word_that_is_no_file_is_an_argument_too_many(files: tuple[str, ...]) -> None:
+    """Only what can be read is taken for a file, and no value of -f."""
+    done = kerf("plan", *files, "now")
+
+    assert (2, "error: Got unexpected extra argument (now)") == (done.returncode, done.stderr.splitlines()[0])
+
+
+@pytest.mark.parametrize(
+    "typed, line",
+    [
+        (("simulate", "-f", "day.yaml"), "kerf simulate day.yaml"),
+        (("simulate", "--filename=day.yaml"), "kerf simulate day.yaml"),
+        (("sweep", "-f", "axes.yaml"), "kerf sweep axes.yaml"),
+        (("simulate", "-f", "-"), "kerf simulate FILE"),
+    ],
+)
+def test_a_flag_for_files_where_the_file_is_an_argument_is_answered_with_the_line(
+    typed: tuple[str, ...], line: str
+) -> None:
+    """Other commands take it, so people type it."""
+    done = kerf(*typed)
+
+    assert (2, True) == (done.returncode, f": the file is an argument: {line}\n" in done.stderr), done.stderr
 
 
 @pytest.mark.parametrize(
