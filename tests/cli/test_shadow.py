@@ -56,6 +56,22 @@ def test_a_pod_keeps_the_model_of_its_card_unless_it_is_released() -> None:
     assert "other models" not in kept
 
 
+def test_it_is_said_of_which_nodes_the_model_of_the_cards_is_not_known() -> None:
+    """Neither their type nor a label says it, so the default could not keep it: no comparison is made in silence."""
+    known = (ROOT / GROUPS).read_text(encoding="utf-8")
+    odd = known.replace("node.kubernetes.io/instance-type: g5.2xlarge", "node.kubernetes.io/instance-type: own.gpu")
+    given = ("-f", "-", *files(POOLS), "--all-nodes")
+    said, released = (kerf("shadow", *given, *flags, stdin=odd).stdout for flags in ((), ("--any-gpu",)))
+    data = kerf("shadow", *given, "-o", "json", stdin=odd).data
+    text = "nothing says the model of their cards: pods of them may go to cards of any model here, which may be slower"
+
+    assert "g4dn.2xlarge" in said
+    assert f"note: of 2 nodes ({', '.join(data['unknownModels'])}) {text}" in said
+    assert 2 == len(data["unknownModels"])
+    assert "nothing says the model" not in released
+    assert "nothing says the model" not in kerf("shadow", *given, stdin=known).stdout
+
+
 def test_a_cluster_of_node_groups_alone_says_what_to_type() -> None:
     """Without the flag there is nothing to compare; without a NodePool there is nothing to buy."""
     alone = kerf("shadow", *files(GROUPS)).stdout

@@ -17,14 +17,14 @@ from kerf.cli.inputs.leaderflags import LeaderFlags
 from kerf.cli.plan.json import API_VERSION, Json
 from kerf.cli.prices import unpriced_text
 from kerf.cli.progress import progress
-from kerf.cli.render import counted, emit, table
+from kerf.cli.render import counted, emit, some, table
 from kerf.cli.run.decisions import fleet_object
 from kerf.engine.options import Options
 from kerf.engine.study.refit import Fleet, Refit, refit
 from kerf.model.instancetypes import price_text
 
 _HEADERS = ("", "NODES", "PER HOUR", "TYPES")
-_MOST_TYPES = 6
+_MOST_TYPES, _MOST_NODES = 6, 3
 
 
 def show(flags: dict[str, Any]) -> int:
@@ -60,6 +60,7 @@ def _object(made: Refit, seen: ShadowReport | None, read: ReadInput) -> Json:
         "planned": fleet_object(made.planned),
         "placedOnOthers": made.placed_on_others,
         "unplaced": made.unplaced,
+        "unknownModels": list(made.unknown_models),
         "seen": None if seen is None else msgspec.to_builtins(seen),
     }
 
@@ -111,6 +112,13 @@ def _advice(
     """What to know or to type beside the verdict. The flag is tried before it is named: one more decision."""
     if with_any_gpu and not made.unplaced:
         yield "note: pods may go to cards of other models here, which may be slower"
+    if made.unknown_models:
+        cards = "its cards" if len(made.unknown_models) == 1 else "their cards"
+        yield (
+            f"note: of {counted(len(made.unknown_models), 'node')} ({some(made.unknown_models, _MOST_NODES)}) nothing "
+            f"says the model of {cards}: pods of {'it' if len(made.unknown_models) == 1 else 'them'} may go to cards "
+            "of any model here, which may be slower"
+        )
     if made.unplaced:
         yield "hint: kerf plan, with their workloads instead of the pods, says why"
         if not with_any_gpu and refit(read.world, nodes, options, with_any_gpu=True).unplaced < made.unplaced:

@@ -19,6 +19,7 @@ from kerf.engine.world import World
 from kerf.model.constraints import ANYTHING, INSTANCE_TYPE, Requirement, Requirements
 from kerf.model.pods import Pod, PodDemand
 from kerf.model.snapshot import ClusterNode, ClusterSnapshot
+from kerf.sharing.family import Family
 from kerf.sharing.registry import demand_of, families_of
 
 
@@ -35,7 +36,8 @@ class Fleet:
 class Refit:
     """Nodes as they are beside those that Kerf would buy for their `pods`.
 
-    `placed_on_others` of the pods would go on nodes that stay; `unplaced` would get no place.
+    `placed_on_others` of the pods would go on nodes that stay; `unplaced` would get no place. `unknown_models` are the
+    nodes, in the order of their names, of whose cards pods have a share and nothing says the model: any will do.
     """
 
     pods: int
@@ -43,6 +45,7 @@ class Refit:
     planned: Fleet
     placed_on_others: int = 0
     unplaced: int = 0
+    unknown_models: tuple[str, ...] = ()
 
 
 def refit(world: World, nodes: Collection[str], options: Options, *, with_any_gpu: bool = False) -> Refit:
@@ -55,8 +58,11 @@ def refit(world: World, nodes: Collection[str], options: Options, *, with_any_gp
     """
     taken = [node for node in world.snapshot.nodes if node.name in nodes and node.node is not None]
     snapshot = without(world.snapshot, nodes)
+    unknown: tuple[str, ...] = ()
     if not with_any_gpu:
-        snapshot = replace(snapshot, pending=tuple(_on_their_models(snapshot.pending, taken, world)))
+        models = _models_of(taken, world)
+        unknown = tuple(sorted(_sharing(snapshot.pending, [each for each in taken if not models[each.name]], world)))
+        snapshot = replace(snapshot, pending=tuple(_on_their_models(snapshot.pending, taken, models, world)))
     decision = decide(world.of(snapshot), options)
     bought = Counter((each.offering.instance_type, each.offering.capacity_type) for each in decision.launches)
     price_micro = sum(launch.price_micro for launch in decision.launches)
@@ -66,6 +72,7 @@ def refit(world: World, nodes: Collection[str], options: Options, *, with_any_gp
         Fleet(len(decision.launches), price_micro, dict(sorted(bought.items()))),
         len(decision.placements),
         sum(len(refusal.pods) for refusal in decision.refusals),
+        unknown,
     )
 
 
@@ -83,21 +90,41 @@ def _waiting(nodes: Iterable[ClusterNode]) -> list[Pod]:
     return [unbound(pod) for node in nodes for pod in node.pods if not (pod.is_ended or pod.is_daemon)]
 
 
-def _on_their_models(pods: Iterable[Pod], nodes: Iterable[ClusterNode], world: World) -> Iterator[Pod]:
-    """The pods, those with a share of a card asking for types with cards of the models of their node."""
-    families, types = families_of(world.snapshot), world.market.types
-    models_of_type = {each.name: frozenset(shape.model.name for shape in each.devices) for each in types}
+def _models_by_type(world: World) -> dict[str, frozenset[str]]:
+    return {each.name: frozenset(shape.model.name for shape in each.devices) for each in world.market.types}
+
+
+def _models_of(nodes: Iterable[ClusterNode], world: World) -> dict[str, frozenset[str]]:
+    """By node the models of its cards: those of its type, or as they are registered; none where neither says any."""
+    known = _models_by_type(world)
+    return {node.name: known.get(node.labels.get(INSTANCE_TYPE, "")) or _registered(node, world) for node in nodes}
+
+
+def _has_share(pod: Pod, families: Iterable[Family]) -> bool:
+    """Whether the pod asks for cards or parts of them."""
+    demands = (demand_of(pod, family) for family in families)
+    return any(isinstance(each, PodDemand) and not each.is_empty for each in demands)
+
+
+def _sharing(pods: Iterable[Pod], nodes: Iterable[ClusterNode], world: World) -> set[str]:
+    """The names of those of the nodes of whose cards one of the pods has a share."""
+    families, homes = families_of(world.snapshot), {pod.key: node.name for node in nodes for pod in node.pods}
+    return {homes[pod.key] for pod in pods if pod.key in homes and _has_share(pod, families)}
+
+
+def _on_their_models(
+    pods: Iterable[Pod], nodes: Iterable[ClusterNode], models: Mapping[str, frozenset[str]], world: World
+) -> Iterator[Pod]:
+    """The pods, those with a share of a card asking for types with cards of the `models` of their node, by its name."""
+    families, by_type = families_of(world.snapshot), _models_by_type(world)
     asked = dict[str, Requirements]()
     for node in nodes:
-        models = models_of_type.get(node.labels.get(INSTANCE_TYPE, "")) or _registered(node, world)
-        if models:
-            alike = [name for name, others in models_of_type.items() if not others.isdisjoint(models)]
+        if models[node.name]:
+            alike = [name for name, others in by_type.items() if not others.isdisjoint(models[node.name])]
             required = Requirements([Requirement.of(INSTANCE_TYPE, "In", alike)])
             asked |= {pod.key: required for pod in node.pods}
     for pod in pods:
-        demands = (demand_of(pod, family) for family in families)
-        has_share = any(isinstance(each, PodDemand) and not each.is_empty for each in demands)
-        required = asked.get(pod.key, ANYTHING) if has_share else ANYTHING
+        required = asked.get(pod.key, ANYTHING) if _has_share(pod, families) else ANYTHING
         selector = pod.spec.node_selector.intersect(required)
         yield replace(pod, spec=replace(pod.spec, node_selector=selector)) if required else pod
 
