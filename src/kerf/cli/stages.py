@@ -32,7 +32,10 @@ _DOING = {
 
 
 def stage_of(node: ClusterNode) -> str:
-    """`launching`, `registering`, `initialising`, `ready`, `not-ready`, `deleting`, or `no-node`: the Node is gone."""
+    """`launching`, `registering`, `initialising`, `ready`, `not-ready`, `deleting`, `given-up` after a deadline, or
+    `no-node`: the Node is gone."""
+    if node.claim is not None and lifecycle.missed_deadline(node.claim) is not None:
+        return "given-up"
     if node.is_deleting:
         return "deleting"
     waiting = lifecycle.stage_of(node.claim) if node.claim is not None else None

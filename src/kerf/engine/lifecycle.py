@@ -17,6 +17,7 @@ from kerf.model.constraints import Taint
 from kerf.model.gpu import DeviceState
 from kerf.model.nodeclaim import (
     DISRUPTION_REASON,
+    FALSE,
     INITIALIZED,
     LAUNCHED,
     REGISTERED,
@@ -24,6 +25,7 @@ from kerf.model.nodeclaim import (
     RELABELLED,
     TERMINATION_TIMESTAMP,
     UNHEALTHY,
+    Condition,
     NodeClaim,
 )
 from kerf.model.nodes import Node, is_ephemeral
@@ -187,6 +189,20 @@ def stage_of(claim: NodeClaim) -> ClaimStage | None:
         if not claim.is_true(stage.condition):
             return stage
     return None
+
+
+def timed_out(stage: str) -> str:
+    """The reason of the condition of a stage that was not reached in time."""
+    return f"{stage}TimedOut"
+
+
+def missed_deadline(claim: NodeClaim) -> Condition | None:
+    """The condition of a claim that is given up because a stage was not reached in time; None for any other."""
+    if not claim.is_deleting:
+        return None
+    return next(
+        (each for each in claim.conditions if each.status == FALSE and each.reason == timed_out(each.type)), None
+    )
 
 
 def is_on_its_way(claim: NodeClaim) -> bool:

@@ -93,11 +93,15 @@ def test_a_node_that_has_all_takes_the_pod_however_late(tmp_path: Path, capsys: 
 
 
 def test_explain_says_that_the_node_goes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """And what it has waited for."""
+    """And what it has waited for, until when: nobody has deleted it, and it did not begin to wait then."""
     planned(tmp_path, capsys, "2026-11-01T02:00:00Z")
     assert 0 == run(["explain", "node", "n1", "-f", str(tmp_path / "cluster.yaml"), "--now", "2026-11-01T02:00:00Z"])
     said = capsys.readouterr().out
 
     assert "still starting" not in said
     assert 'Resource "nvidia.com/gpu" was requested but not registered: 0 of 1' in said
-    assert "goes: it is being deleted" in said
+    assert "Node n1: given-up, goes" in said
+    assert "waited until 2026-11-01T00:10:00Z to be Initialized" in said
+    assert "goes: it is given up: its deadline to be Initialized was 2026-11-01T00:10:00Z" in said
+    assert "waits since" not in said
+    assert "it is being deleted" not in said

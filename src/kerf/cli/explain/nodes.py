@@ -20,6 +20,7 @@ from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.disruption import alternative_text
 from kerf.engine.explain.draining import forced_text
 from kerf.engine.explain.promises import broken_text
+from kerf.engine.lifecycle import timed_out
 from kerf.engine.study.usage.overload import MEASURED, crowd_text, crowds, load_of, load_text
 from kerf.engine.supply.caps import excess
 from kerf.model import promises
@@ -165,8 +166,11 @@ def _lines(title: str, node: ClusterNode, answers: PodAnswers, future: Prospect,
         yield f"  {cause_text(over_cap)}: no further node is bought at it, and {kept}"
     condition = missing(node, read.snapshot)
     if condition is not None:
-        since = f" since {instant_text(condition.since_s)}" if condition.since_s else ""
-        yield f"  waits{since} to be {condition.type}: {condition.message or condition.reason}"
+        # The condition of a stage that was not reached in time is as old as its end.
+        is_over = condition.reason == timed_out(condition.type)
+        since = f" {'until' if is_over else 'since'} {instant_text(condition.since_s)}" if condition.since_s else ""
+        verb = "waited" if is_over else "waits"
+        yield f"  {verb}{since} to be {condition.type}: {condition.message or condition.reason}"
     if node.problem is not None:
         yield f"  its cards cannot be planned with: {cause_text(node.problem)}"
     for unreadable in _unreadable(node):

@@ -10,10 +10,12 @@ from kerf.cli.inputs.gaps import is_assumed
 from kerf.cli.render import some
 from kerf.config import Settings
 from kerf.controllers.nodeclaim.stages import deadlines_of, message_of
-from kerf.engine.lifecycle import Shortfall, progress
+from kerf.engine.lifecycle import Shortfall, missed_deadline, progress, timed_out
 from kerf.errors import DecodeError
 from kerf.model.nodeclaim import FALSE, Condition, NodeClaim
 from kerf.state import ClusterState
+
+__all__ = ["given_up", "missed_deadline", "overdue_text"]
 
 
 def given_up(claim: NodeClaim, state: ClusterState, now_s: float) -> NodeClaim | None:
@@ -35,19 +37,8 @@ def given_up(claim: NodeClaim, state: ClusterState, now_s: float) -> NodeClaim |
     if isinstance(standing.missing, Shortfall):
         return None
     stage, text = standing.stage.condition, message_of(standing.missing)
-    over = Condition(stage, FALSE, _reason(stage), text, standing.deadline_s)
+    over = Condition(stage, FALSE, timed_out(stage), text, standing.deadline_s)
     return replace(claim.with_condition(over), deleted_s=now_s)
-
-
-def _reason(stage: str) -> str:
-    return f"{stage}TimedOut"
-
-
-def missed_deadline(claim: NodeClaim) -> Condition | None:
-    """The condition of a claim that was given up, by `given_up` or by a controller; None for any other."""
-    if not claim.is_deleting:
-        return None
-    return next((each for each in claim.conditions if each.status == FALSE and each.reason == _reason(each.type)), None)
 
 
 def overdue_text(claims: Sequence[NodeClaim]) -> str:

@@ -29,6 +29,7 @@ _STYLES = {
     "registering": "cyan",
     "initialising": "cyan",
     "deleting": "yellow",
+    "given-up": "yellow",
     "not-ready": "bold red",
     "no-node": "bold red",
     "MISSED": "bold red",

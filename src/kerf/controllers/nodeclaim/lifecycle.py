@@ -42,6 +42,7 @@ from kerf.engine.lifecycle import (
     progress,
     shape_gaps,
     stage_of,
+    timed_out,
 )
 from kerf.engine.supply.offered import pool_problem
 from kerf.model import events
@@ -342,7 +343,7 @@ class Lifecycle:
         if not is_learnt(missing) or self._is_contradicted(claim):
             self._book.back_off(claim.node_pool, planned_type(claim), why)
         text, held = why + boot_log_text(missing, self._cloud.boot_log(claim)), claim.condition(stage)
-        await self._save(claim, claim.with_condition(Condition(stage, FALSE, f"{stage}TimedOut", text, self._now())))
+        await self._save(claim, claim.with_condition(Condition(stage, FALSE, timed_out(stage), text, self._now())))
         self._ports.recorder.record(events.stage_overdue(claim.name, stage, text))
         await self._writer_delete(claim)
         if held is None or held.status != FALSE:

@@ -428,6 +428,14 @@ class Leaving(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class MissedDeadline(Cause):
+    """The claim is given up: it had not reached a stage, by the condition of that name, when its time was over."""
+
+    stage: Name
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Replaced(Cause):
     """The node goes once the nodes of these claims are up, which were bought for its pods."""
 
@@ -453,7 +461,7 @@ Ending = HasExpired | Surplus
 """Why a node goes at once, whatever budgets say."""
 
 
-Going = DeletedByPlan | Leaving | Replaced | HasExpired | Surplus
+Going = DeletedByPlan | Leaving | MissedDeadline | Replaced | HasExpired | Surplus
 """Why a node goes."""
 
 

@@ -21,6 +21,7 @@ from kerf.engine.disruption.causes import (
     Keeping,
     Leaving,
     MinNodes,
+    MissedDeadline,
     NeverConsolidated,
     NoAlternative,
     NodePoolBudget,
@@ -52,6 +53,7 @@ from kerf.engine.disruption.staticdrift import in_its_place
 from kerf.engine.disruption.successors import Successors, replaced
 from kerf.engine.disruption.wholegroups import WholeGroups
 from kerf.engine.headroom.buffers import is_of_buffer
+from kerf.engine.lifecycle import missed_deadline
 from kerf.engine.supply.pricing import capacity_type_of, present_price
 from kerf.engine.world import World
 from kerf.model.bounds import MIN_NODES
@@ -88,6 +90,9 @@ class Fates:
             return Replaced(tuple(map(Name, claim.replaced_by)))
         if not node.is_deleting:
             return None
+        missed = missed_deadline(claim) if claim is not None else None
+        if missed is not None:
+            return MissedDeadline(Name(missed.type), missed.since_s)
         reason = claim.condition(DISRUPTION_REASON) if claim is not None else None
         return Leaving(Name(reason.reason)) if reason is not None and reason.status == TRUE else Leaving(None)
 

@@ -27,6 +27,7 @@ from kerf.engine.disruption.causes import (
     LocalVolume,
     MarkedForDeletion,
     MinNodes,
+    MissedDeadline,
     NeverConsolidated,
     NoAlternative,
     NodePoolBudget,
@@ -317,6 +318,8 @@ def going_text(cause: Going) -> str:
             return deletion.why
         case Leaving(reason):
             return f"it is being deleted ({reason})" if reason else "it is being deleted"
+        case MissedDeadline(stage, at_s):
+            return f"it is given up: its deadline to be {stage} was {instant_text(at_s)}"
         case HasExpired() | Surplus():
             return cause_text(cause)
         case Replaced(claims):
