@@ -39,6 +39,8 @@ from kerf.sharing.shown import decided_by_cards, will_show
 from kerf.verify.proposal import Proposal
 
 _POD = attrgetter("pod")
+_DOMAIN = "kerf.dev/"
+"""What annotations of NodePools begin with that speak to Kerf."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,6 +318,18 @@ def _both_spellings(labels: Mapping[str, str]) -> Mapping[str, str]:
     if not any(old in labels for old in ALIASES):
         return labels
     return {**{ALIASES[old]: labels[old] for old in ALIASES if old in labels}, **labels}
+
+
+def leaves_open(pool: NodePool, key: str, value: str) -> bool:
+    """Whether a node of the pool may be given the label: its template does not state another value, and its
+    requirements, or a list among its annotations of what Kerf may choose from, have this one."""
+    if pool.node_labels.get(key, value) != value:
+        return False
+    asked = pool.requirements.get(key)
+    if asked is not None:
+        return asked.has(value)
+    lists = (text for name, text in pool.stated_annotations.items() if name.startswith(_DOMAIN))
+    return any(value in (each.strip() for each in text.split(",")) for text in lists)
 
 
 def zone_of(site: TakingNode) -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from kerf.model.plan import Eviction, Repartition
 from kerf.model.violations import PartKind, PlanPart, PlanRule, Violation, violation
-from kerf.verify.after import After
+from kerf.verify.after import After, leaves_open
 
 
 def violations(after: After) -> Iterator[Violation]:
@@ -22,6 +22,18 @@ def _idle(after: After, relabel: Repartition) -> Iterator[Violation]:
     if node is None or node.claim is None or node.claim.name != relabel.claim or node.is_deleting:
         yield violation(PlanRule.RELABEL, name, f"a node of NodeClaim {relabel.claim} that stays", "none", part)
         return
+    pool = after.pool(node.claim.node_pool)
+    if pool is None or pool.name != relabel.node_pool:
+        expected, got = f"a node of NodePool {node.claim.node_pool}", f"of NodePool {relabel.node_pool}"
+        yield violation(PlanRule.RELABEL, name, expected, got, part)
+    else:
+        strange = sorted(key for key, value in relabel.labels.items() if not leaves_open(pool, key, value))
+        if strange:
+            expected, got = (
+                f"labels that NodePool {pool.name} leaves open",
+                f"{strange[0]}={relabel.labels[strange[0]]}",
+            )
+            yield violation(PlanRule.RELABEL, name, expected, got, part)
     if any(device.used_slots for device in node.devices):
         yield violation(PlanRule.RELABEL, name, "a node whose cards no pod uses", "one in use", part)
     if not relabel.devices:

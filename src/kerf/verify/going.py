@@ -13,6 +13,7 @@ from kerf.model.nodeclaim import CONSOLIDATABLE, DISRUPTED_TAINT, DO_NOT_DISRUPT
 from kerf.model.nodeclaim import UNHEALTHY as UNHEALTHY_CONDITION
 from kerf.model.nodepool import DRIFTED as FOR_DRIFT
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED, UNHEALTHY, WHEN_EMPTY, Budget, NodePool
+from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Deletion
 from kerf.model.pods import Pod
 from kerf.model.provisioningrequests import consumed_request
@@ -158,7 +159,7 @@ class _Going:
                 "a place for each of its pods" if deletion.reason != EMPTY else "a node without pods that need one"
             )
             yield violation(PlanRule.POD_LOST, name, expected, f"none for {lost[0]}", part)
-        strange = [each.pod.pod for each in deletion.moved if each.pod.pod not in own and ":" not in each.pod.pod]
+        strange = [each.pod.pod for each in deletion.moved if each.pod.pod not in own and not is_virtual(each.pod.pod)]
         if strange:
             yield violation(PlanRule.POD_UNKNOWN, name, "pods of the node", strange[0], part)
 

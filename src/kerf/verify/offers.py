@@ -15,7 +15,7 @@ from kerf.model.quantities import COST_PER_HOUR, NODES, NOTHING, Resources, quan
 from kerf.model.snapshot import ClusterNode
 from kerf.model.violations import PartKind, PlanPart, PlanRule, Violation, violation
 from kerf.sharing.registry import demand_of
-from kerf.verify.after import After, TakingNode, counted_specs, labels_of, meets
+from kerf.verify.after import After, TakingNode, counted_specs, labels_of, leaves_open, meets
 from kerf.verify.alike import for_each
 
 
@@ -59,6 +59,10 @@ def _sold(after: After, launch: Launch) -> Iterator[Violation]:
     if clash is not None or (zone is not None and not zone.has(offering.zone)):
         wanted = asked[clash] if clash is not None else zone
         yield violation(PlanRule.OFFERING, launch.name, wanted, key, _part(launch))
+    for label, value in sorted(launch.labels.items()):
+        if not leaves_open(pool, label, value):
+            expected = f"labels that NodePool {pool.name} gives its nodes, or leaves open"
+            yield violation(PlanRule.OFFERING, launch.name, expected, f"{label}={value}", _part(launch))
     if offering.price_micro != launch.price_micro:
         expected, got = price_text(offering.price_micro), price_text(launch.price_micro)
         yield violation(PlanRule.PRICE, launch.name, expected, got, _part(launch))

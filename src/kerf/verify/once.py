@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from kerf.model.placeholders import is_virtual
+from kerf.model.placeholders import Keeper, Placeholder, is_virtual
+from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.violations import PartKind, PlanPart, PlanRule, Violation, violation
 from kerf.verify.after import After
 from kerf.verify.proposal import Proposal
@@ -37,9 +38,25 @@ def violations(after: After) -> Iterator[Violation]:
         left = [part for part in dict.fromkeys(parts) if part != parts[0]] or [parts[0]]
         yield violation(PlanRule.PLACED_TWICE, key, "one place", f"{len(parts)} places", *left)
     pods = after.pods
-    for key in sorted(key for key in places.keys() - pods.keys() if not is_virtual(key)):
-        expected = "a pod that waits, or one of a node that goes"
-        yield violation(PlanRule.POD_UNKNOWN, key, expected, "neither", places[key])
+    unknown = sorted(places.keys() - pods.keys())
+    keepers = _keepers(after.snapshot) if unknown else frozenset()
+    for key in unknown:
+        kept = Placeholder.of(key)
+        if not is_virtual(key):
+            expected = "a pod that waits, or one of a node that goes"
+            yield violation(PlanRule.POD_UNKNOWN, key, expected, "neither", places[key])
+        elif kept is None or (kept.keeper, kept.name) not in keepers:
+            expected = "room that an object of the cluster keeps"
+            yield violation(PlanRule.POD_UNKNOWN, key, expected, "of no such object", places[key])
+
+
+def _keepers(snapshot: ClusterSnapshot) -> frozenset[tuple[Keeper, str]]:
+    """The objects for which room may be kept, by what placeholders say of them."""
+    found = {(Keeper.WINDOW, window.name) for window in snapshot.windows}
+    found |= {(Keeper.RUN, each.key) for each in snapshot.cron_jobs}
+    found |= {(Keeper.BUFFER, each.key) for each in snapshot.capacity_buffers}
+    requests = [each.key for each in snapshot.provisioning_requests]
+    return frozenset(found | {(keeper, key) for keeper in (Keeper.REQUEST, Keeper.CHECK) for key in requests})
 
 
 def _again(after: After) -> Iterator[Violation]:

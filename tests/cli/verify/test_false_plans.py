@@ -16,7 +16,7 @@ from kerf.cli.verify.verifying import checked
 from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.manifests.decoded import Decoded
-from kerf.model.constraints import HOSTNAME
+from kerf.model.constraints import HOSTNAME, Requirement, Requirements
 from kerf.model.nodepool import Budget
 from kerf.model.pods import Container, Owner, PodSpec
 from kerf.model.quantities import Resources
@@ -269,3 +269,33 @@ def test_a_pod_that_waits_has_one_outcome(change: Callable[[Json], object], rule
 def test_two_nodes_to_buy_have_two_names() -> None:
     """Whatever is said of one of them would be said of the other."""
     assert PlanRule.NAMED_TWICE in broken(bought, lambda held: held["launches"][1].update(name="launch-0"))
+
+
+@pytest.mark.parametrize(
+    "key", ["a:b/p", "capacitywindow:night/warm-0-0", "cronjob:default.report/1", "capacitybuffer:/"]
+)
+def test_room_is_kept_for_objects_of_the_cluster_alone(key: str) -> None:
+    """A namespace with a colon, which no real one has, is that of a window, a CronJob, a request or a buffer."""
+    assert PlanRule.POD_UNKNOWN in broken(bought, lambda held: held["launches"][0]["pods"].append(key))
+
+
+def teams() -> World:
+    """A node for a pod of either team; the pool leaves open which of two, and states its size."""
+    asked = Requirements([Requirement.of("team", "In", ("a", "b"))])
+    pool = a_pool(requirements=asked, labels={"size": "small"})
+    return World(a_snapshot(pools=[pool], pods=[a_pod("p", cpu=1, selector={"team": "b"})]), MARKET)
+
+
+@pytest.mark.parametrize(
+    "labels, rules",
+    [
+        ({"team": "b"}, set()),
+        ({"team": "c"}, {PlanRule.OFFERING, PlanRule.NODE_LABELS}),
+        ({"team": "b", "rack": "r1"}, {PlanRule.OFFERING}),
+        ({"team": "b", "size": "large"}, {PlanRule.OFFERING}),
+    ],
+)
+def test_a_node_has_the_labels_that_its_pool_leaves_open(labels: dict[str, str], rules: set[PlanRule]) -> None:
+    """None that is made up so that a pod's selector holds, and none that the template states otherwise."""
+    assert {"team": "b"} == json.loads(_printed(teams))["launches"][0]["labels"]
+    assert rules == broken(teams, lambda held: held["launches"][0].update(labels=labels))
