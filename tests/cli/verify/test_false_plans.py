@@ -257,7 +257,7 @@ def said(*names: str) -> Callable[[Json], None]:
         (said(), {PlanRule.POD_OUTCOME}),
         (said("large", "p"), {PlanRule.POD_OUTCOME}),
         (said("large", "nobody"), {PlanRule.POD_UNKNOWN}),
-        (lambda held: held["launches"][0].update(pods=[]), {PlanRule.POD_OUTCOME}),
+        (lambda held: held["launches"][0].update(pods=[]), {PlanRule.POD_OUTCOME, PlanRule.BOUND}),
     ],
     ids=["as-it-was", "forgotten", "both", "of-no-such-pod", "dropped"],
 )
@@ -299,3 +299,70 @@ def test_a_node_has_the_labels_that_its_pool_leaves_open(labels: dict[str, str],
     """None that is made up so that a pod's selector holds, and none that the template states otherwise."""
     assert {"team": "b"} == json.loads(_printed(teams))["launches"][0]["labels"]
     assert rules == broken(teams, lambda held: held["launches"][0].update(labels=labels))
+
+
+def cost(**changed: float) -> Callable[[Json], None]:
+    """The plan with this much more of the cluster's cost, by field."""
+
+    def change(held: Json) -> None:
+        for name, more in changed.items():
+            held["cost"][name] += more
+
+    return change
+
+
+def saved(held: Json) -> None:
+    """A node that goes costs more than it does."""
+    held["deletions"][0]["perHourSaved"] += 50
+    held["cost"]["perHourAfter"] -= 50
+
+
+FIGURES: dict[str, tuple[Callable[[], World], Callable[[Json], object], PlanRule]] = {
+    "before": (merged, cost(perHourBefore=50, perHourAfter=50), PlanRule.COST),
+    "saved": (merged, saved, PlanRule.COST),
+    "currency": (merged, lambda held: held["cost"].update(currency="EUR"), PlanRule.COST),
+    "cards": (sliced, lambda held: held["gpus"].update(paid=500), PlanRule.ALLOCATED),
+    "no-cards": (sliced, lambda held: held["gpus"].update(paid=0, allocated=0), PlanRule.ALLOCATED),
+}
+
+
+@pytest.mark.parametrize("world, change, rule", FIGURES.values(), ids=list(FIGURES))
+def test_figures_are_those_of_the_market_and_the_cluster(
+    world: Callable[[], World], change: Callable[[Json], object], rule: PlanRule
+) -> None:
+    """What nodes cost now, what is saved by each, and how many cards are paid for."""
+    assert rule in broken(world, change)
+
+
+def proof_with(**changed: Any) -> Callable[[Json], None]:
+    """The proof of the bound with this in it."""
+    return lambda held: held["lowerBound"].update(changed)
+
+
+def parts_of_nothing(held: Json) -> None:
+    """Each price in parts, all of which are nothing."""
+    for price in held["lowerBound"]["prices"]:
+        price["parts"] = dict.fromkeys(price["parts"], 0)
+
+
+def worth_more(held: Json) -> None:
+    """A pod that is worth more than the node that holds it."""
+    held["lowerBound"]["worth"][0]["perHour"] += 1
+
+
+BOUNDS: dict[str, Callable[[Json], object]] = {
+    "another-bound": proof_with(perHour=99),
+    "of-no-pods": proof_with(worth=[]),
+    "of-another-pod": proof_with(worth=[{"pod": "default/nobody", "pods": 3, "perHour": 0.191999999}]),
+    "of-more-pods": proof_with(worth=[{"pod": "default/p-0", "pods": 9, "perHour": 0.1}]),
+    "of-no-parts": parts_of_nothing,
+    "worth-more": worth_more,
+    "none": lambda held: held.pop("lowerBound"),
+    "for-no-bound": lambda held: held["cost"].update(perHourLowerBound=None),
+}
+
+
+@pytest.mark.parametrize("change", BOUNDS.values(), ids=list(BOUNDS))
+def test_a_bound_is_what_its_proof_says(change: Callable[[Json], object]) -> None:
+    """And no pod is worth more than the node that the plan has it on."""
+    assert {PlanRule.BOUND} == broken(bought, change)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
 
 from kerf.cli.inputs.input import ReadInput
 from kerf.cli.plan.json import plan_object
@@ -21,7 +22,8 @@ from kerf.model.snapshot import ClusterSnapshot
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot
 from tests.behaviours.test_behaviours import BEHAVIOURS, read_of
 from tests.engine.worlds import G5, a_hami_pool, a_slice
-from tests.examples import IS_ALL
+from tests.examples import IS_ALL, examples
+from tests.property import test_plans
 from tests.wholeclusters import case
 
 SEEDS = 600 if IS_ALL else 60
@@ -60,6 +62,13 @@ def test_a_plan_of_a_random_cluster_holds() -> None:
             wrong[seed] = found
 
     assert {} == wrong
+
+
+@examples(60, derandomize=True)
+@given(test_plans.worlds())
+def test_a_plan_of_random_pods_and_pools_holds(held: test_plans.World) -> None:
+    """With slices, whole cards, limits, taints and zones, and a bound with its proof."""
+    assert [] == breaches(ReadInput(Decoded(), held.snapshot.pending, held.snapshot, held.market))
 
 
 def on_its_way(pod: Any, pool: Any, *reached: str, has_node: bool = False) -> ClusterSnapshot:

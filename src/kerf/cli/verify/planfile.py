@@ -14,8 +14,10 @@ import msgspec
 from kerf.errors import DecodeError, InputError, brief
 from kerf.model.instancetypes import MICRO
 
+API_VERSION = "kerf.dev/v1alpha1"
 _MOST_BYTES = 256 * 1024 * 1024
 _PLACE = re.compile(r"(?P<what>.*?)(?: - at `(?P<path>[^`]*)`)?", re.DOTALL)
+_OF_STEPS = "`kerf plan --consolidate` puts each of its steps to the rules itself; give what `kerf plan -o json` prints"
 _HINT = "give what `kerf plan -o json` prints"
 
 
@@ -123,12 +125,35 @@ class ProofPrice(msgspec.Struct, rename="camel"):
     cards: int = 0
     card: float = 0
 
+    @property
+    def total(self) -> float:
+        """What all parts come to."""
+        return sum(self.parts.values()) + self.cards * self.card
+
+
+class ProofNode(msgspec.Struct, rename="camel"):
+    """A type that needs no prices of parts."""
+
+    node_pool: str
+    instance_type: str
+
+
+class ProofWorth(msgspec.Struct, rename="camel"):
+    """What equal pods are worth, each."""
+
+    pod: str
+    pods: int
+    per_hour: float
+
 
 class ProofRow(msgspec.Struct, rename="camel"):
     """What proves the bound."""
 
     per_hour: float
+    least_node_per_hour: float = msgspec.field(name="dearestNodePerHour")
+    worth: list[ProofWorth]
     prices: list[ProofPrice] = []
+    whole_nodes: list[ProofNode] = []
 
 
 class PlanFile(msgspec.Struct, rename="camel"):
@@ -162,7 +187,10 @@ def decoded(data: bytes, place: str) -> PlanFile:
     if not isinstance(raw, dict):
         raise DecodeError("", "the JSON object of a plan", raw, place=place, hint=_HINT)
     if raw.get("kind") != "Plan":
-        raise DecodeError("kind", "Plan", raw.get("kind"), place=place, hint=_HINT)
+        hint = _OF_STEPS if raw.get("kind") == "Consolidation" else _HINT
+        raise DecodeError("kind", "Plan", raw.get("kind"), place=place, hint=hint)
+    if raw.get("apiVersion") != API_VERSION:
+        raise DecodeError("apiVersion", API_VERSION, raw.get("apiVersion"), place=place, hint=_HINT)
     try:
         found = msgspec.convert(raw, PlanFile)
     except (msgspec.ValidationError, RecursionError) as error:

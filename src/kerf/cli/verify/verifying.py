@@ -8,23 +8,37 @@ from typing import Any
 from kerf.cli.exits import DONE, FAILED
 from kerf.cli.inputs.input import Source, read_input, selected
 from kerf.cli.render import counted, emit
-from kerf.cli.verify.planfile import DeletionRow, DeviceRow, LaunchRow, PlacementRow, PlanFile, micro, read_plan
+from kerf.cli.verify.planfile import (
+    DeletionRow,
+    DeviceRow,
+    LaunchRow,
+    PlacementRow,
+    PlanFile,
+    ProofRow,
+    micro,
+    read_plan,
+)
 from kerf.engine.explain.violations import RULES, violation_text
 from kerf.engine.world import World
 from kerf.model.causes import Cause
 from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement, Requirements
 from kerf.model.gpu import DeviceShape, Placement, Slice
-from kerf.model.instancetypes import OfferingKey, price_text
+from kerf.model.instancetypes import InstanceType, OfferingKey, price_text
 from kerf.model.nodepool import EMPTY, UNDERUTILIZED
 from kerf.model.plan import Deletion, Eviction, Launch, NodePlacement, PlacedPod, Repartition
 from kerf.model.promises import planned_type
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.model.violations import PlanRule, Violation, violation
+from kerf.verify.after import After
 from kerf.verify.check import violations
+from kerf.verify.figures import gpu_use
+from kerf.verify.offers import price_of
 from kerf.verify.proposal import Proposal
 
 API_VERSION = "kerf.dev/v1alpha1"
 _CARD = 10_000
+_NEAR = 1e-6
+"""Amounts of a proof are rounded to nine decimals."""
 
 
 def show(path: str, output: str, flags: dict[str, Any]) -> int:
@@ -51,15 +65,15 @@ def checked(plan: PlanFile, meant: World, present: World) -> tuple[Violation, ..
         evictions=made.evictions,
         refused=frozenset(row.pod for row in plan.unplaced),
     )
-    found = [*_strange(plan), *violations(waiting), *_bound(plan, made, world)]
-    if made.deletions or made.launches_for_going:
-        going = Proposal(
-            present,
-            made.launches_for_going,
-            coming=made.placements,
-            bought=made.launches_for_waiting,
-            deletions=made.deletions,
-        )
+    going = Proposal(
+        present,
+        made.launches_for_going,
+        coming=made.placements,
+        bought=made.launches_for_waiting,
+        deletions=made.deletions,
+    )
+    found = [*_strange(plan), *violations(waiting), *_figures(plan, made, waiting, going), *_bound(plan, world)]
+    if going.deletions or going.launches:
         found += violations(going)
     return tuple(dict.fromkeys(found))
 
@@ -75,29 +89,110 @@ def _strange(plan: PlanFile) -> Iterator[Violation]:
             yield violation(PlanRule.CARD_REQUEST, name, "slices of the pods that it places", f"one of {pod}")
 
 
-def _bound(plan: PlanFile, made: "_Made", world: World) -> Iterator[Violation]:
-    """The figures of the plan: what it costs, its bound by its own prices, and the cards that are paid for."""
-    before, after = micro(plan.cost.per_hour_before), micro(plan.cost.per_hour_after)
-    bought = sum(launch.price_micro for launch in (*made.launches_for_waiting, *made.launches_for_going))
+def _figures(plan: PlanFile, made: "_Made", waiting: Proposal, going: Proposal) -> Iterator[Violation]:
+    """The figures of the plan: what it costs at the prices of the market, and the cards that are paid for."""
+    after, present = After(waiting), After(going)
+    if plan.cost.currency != after.world.market.currency:
+        yield violation(PlanRule.COST, "the plan", f"amounts in {after.world.market.currency}", plan.cost.currency)
+    before, total = micro(plan.cost.per_hour_before), micro(plan.cost.per_hour_after)
+    now = sum(price_of(present, node) for node in going.snapshot.nodes if node.claim is not None)
+    if before != now:
+        yield violation(PlanRule.COST, "the nodes that are there", price_text(now), price_text(before))
+    for deletion in made.deletions:
+        node = going.snapshot.node(deletion.node)
+        price = price_of(present, node) if node is not None else 0
+        if deletion.saved_micro != price:
+            of, got = f"node {deletion.node}", price_text(deletion.saved_micro)
+            yield violation(PlanRule.COST, of, f"its price, {price_text(price)}", got)
+    bought = sum(launch.price_micro for launch in (*waiting.launches, *going.launches))
     saved = sum(deletion.saved_micro for deletion in made.deletions)
-    if after != before + bought - saved:
-        yield violation(PlanRule.COST, "the plan", price_text(before + bought - saved), price_text(after))
-    if plan.cost.per_hour_lower_bound is not None:
-        least = micro(plan.cost.per_hour_lower_bound)
-        if least > after:
-            yield violation(PlanRule.BOUND, "the plan", f"at least the bound, {price_text(least)}", price_text(after))
+    if total != before + bought - saved:
+        yield violation(PlanRule.COST, "the plan", price_text(before + bought - saved), price_text(total))
+    paid, (least, most) = round(plan.gpus.paid * _CARD), _cards_paid(after, present)
+    if not least <= paid <= most:
+        expected = f"{least / _CARD:g} cards paid for" + (f", or up to {most / _CARD:g}" if most > least else "")
+        yield violation(PlanRule.ALLOCATED, "the plan", expected, f"{plan.gpus.paid:g}")
     if plan.gpus.allocated > plan.gpus.paid:
         expected, got = f"at most {plan.gpus.paid:g} cards", f"{plan.gpus.allocated:g} cards"
         yield violation(PlanRule.ALLOCATED, "the plan", expected, got)
-    for each in plan.lower_bound.prices if plan.lower_bound is not None else ():
+
+
+def _cards_paid(after: After, present: After) -> tuple[int, int]:
+    """The cards of nodes that stay and of those that are bought, in 1/10000 of one: without those of nodes on their way
+    that none has registered yet, and with them."""
+    least = gpu_use(present).paid
+    for launch in (*after.proposal.launches, *present.proposal.launches):
+        least += _cards_of(after.kind(launch.node_pool, launch.offering.instance_type))
+    coming = 0
+    for node in present.snapshot.nodes:
+        if node.claim is not None and not node.devices and not node.is_initialized:
+            coming += _cards_of(present.world.market.find(planned_type(node.claim), node.claim.node_class))
+    return least, least + coming
+
+
+def _cards_of(kind: InstanceType | None) -> int:
+    return sum(shape.eighths * _CARD // 8 for shape in kind.devices) if kind is not None else 0
+
+
+def _bound(plan: PlanFile, world: World) -> Iterator[Violation]:
+    """Whether the bound is what its proof says, and the proof what the plan and its own prices allow.
+
+    What nodes cost is never less than what pods are worth, so no pod is worth more than the parts of a node that holds
+    it. That its prices are the best ones is not asked.
+    """
+    before, total = micro(plan.cost.per_hour_before), micro(plan.cost.per_hour_after)
+    stated, proof = plan.cost.per_hour_lower_bound, plan.lower_bound
+    least = micro(stated) if stated is not None else None
+    if least is not None and least > total:
+        yield violation(PlanRule.BOUND, "the plan", f"at least the bound, {price_text(least)}", price_text(total))
+    if proof is None:
+        if least is not None and least > before:
+            yield violation(PlanRule.BOUND, "the bound", "prices that prove it", "none")
+        return
+    if least is None or least != before + micro(proof.per_hour):
+        expected = price_text(before + micro(proof.per_hour))
+        yield violation(PlanRule.BOUND, "the bound", expected, "none" if least is None else price_text(least))
+    yield from _worths(plan, proof)
+    for each in proof.prices:
         kind = world.supply.type_in(each.node_pool, each.instance_type)
         prices = {offering.price_micro for offering in kind.offerings} if kind is not None else set()
         of = f"bound, {each.node_pool}/{each.instance_type}"
         if micro(each.per_hour) not in prices:
             yield violation(PlanRule.BOUND, of, "a price of the type", price_text(micro(each.per_hour)))
-        parts = sum(each.parts.values()) + each.cards * each.card
-        if parts > each.per_hour + 1e-6:
-            yield violation(PlanRule.BOUND, of, f"parts of {each.per_hour:g} at most", f"{parts:g}")
+        if each.total > each.per_hour + _NEAR:
+            yield violation(PlanRule.BOUND, of, f"parts of {each.per_hour:g} at most", f"{each.total:g}")
+
+
+def _worths(plan: PlanFile, proof: ProofRow) -> Iterator[Violation]:
+    """Whether pods are worth as much as the bound, and none is worth more than the node that the plan has it on."""
+    worth = sum(each.pods * each.per_hour for each in proof.worth)
+    # Nodes are whole: what they cost is a multiple of what divides their prices, which is no more than the price of
+    # any that is of use.
+    most = max(proof.least_node_per_hour, worth + proof.least_node_per_hour)
+    if proof.per_hour > most + _NEAR:
+        yield violation(
+            PlanRule.BOUND, "the bound", f"at most what its pods are worth, {most:g}", f"{proof.per_hour:g}"
+        )
+    parts: dict[tuple[str, str], float] = {}
+    for price in proof.prices:
+        kind = (price.node_pool, price.instance_type)
+        parts[kind] = max(parts.get(kind, 0), price.total)
+    whole = {(each.node_pool, each.instance_type) for each in proof.whole_nodes}
+    launches = {pod: launch for launch in plan.launches for pod in launch.pods}
+    placed = sum(len(launch.pods) for launch in plan.launches)
+    if sum(each.pods for each in proof.worth) > placed:
+        number = sum(each.pods for each in proof.worth)
+        yield violation(PlanRule.BOUND, "the bound", f"at most the {placed} pods that nodes are bought for", number)
+    for each in proof.worth:
+        launch = launches.get(each.pod)
+        if launch is None:
+            yield violation(PlanRule.BOUND, f"bound, {each.pod}", "a pod that a node is bought for", "another")
+            continue
+        kind = (launch.node_pool, launch.instance_type)
+        most = launch.per_hour if kind in whole else parts.get(kind, launch.per_hour)
+        if not 0 <= each.per_hour <= most + _NEAR:
+            of = f"bound, {each.pod} on {launch.name}"
+            yield violation(PlanRule.BOUND, of, f"at most its node's parts, {most:g}", f"{each.per_hour:g}")
 
 
 @dataclass(frozen=True, eq=False)
