@@ -176,6 +176,16 @@ class After:
         """A pool of the cluster."""
         return self.snapshot.pool(name)
 
+    @cached_property
+    def chosen(self) -> frozenset[tuple[str, str, str]]:
+        """Pool, key and value of labels that nodes for sale get beside what their pool states.
+
+        Configurations of GPU sharing that the pool leaves open, what is assumed of a plugin until the node is there,
+        and what a NodeOverlay announces.
+        """
+        pools = [offered.pool for offered in self.world.supply.available if offered.pool.chosen_labels]
+        return frozenset((pool.name, *pair) for pool in pools for pair in pool.chosen_labels.items())
+
     def kind(self, pool: str, name: str) -> InstanceType | None:
         """A type as a pool buys it; of a static pool as the market has it. None where it is not sold."""
         if (pool, name) not in self._kinds:

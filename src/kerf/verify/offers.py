@@ -60,7 +60,7 @@ def _sold(after: After, launch: Launch) -> Iterator[Violation]:
         wanted = asked[clash] if clash is not None else zone
         yield violation(PlanRule.OFFERING, launch.name, wanted, key, _part(launch))
     for label, value in sorted(launch.labels.items()):
-        if not leaves_open(pool, label, value):
+        if not leaves_open(pool, label, value) and (pool.name, label, value) not in after.chosen:
             expected = f"labels that NodePool {pool.name} gives its nodes, or leaves open"
             yield violation(PlanRule.OFFERING, launch.name, expected, f"{label}={value}", _part(launch))
     if offering.price_micro != launch.price_micro:

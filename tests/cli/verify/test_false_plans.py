@@ -17,6 +17,7 @@ from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.manifests.decoded import Decoded
 from kerf.model.constraints import HOSTNAME, Requirement, Requirements
+from kerf.model.instancetypes import NodeOverlay
 from kerf.model.nodepool import Budget
 from kerf.model.pods import Container, Owner, PodSpec
 from kerf.model.quantities import Resources
@@ -128,12 +129,13 @@ def replicas() -> World:
     return faults.time_sliced().world
 
 
-def parts() -> World:
+def parts(**labels: str) -> World:
     """A container that asks for MIG instances of two profiles, of a card that was cut into both."""
     asked = Resources({"cpu": 1000, "nvidia.com/mig-1g.5gb": 1, "nvidia.com/mig-2g.10gb": 1})
     text = "version: v1\nmig-configs:\n  both:\n  - devices: all\n    mig-enabled: true\n    mig-devices:\n"
     text += "      1g.5gb: 1\n      2g.10gb: 1\n"
-    pool = a_pool(labels={"nvidia.com/mig.config": "both", "nvidia.com/mig.strategy": "mixed"})
+    stated = {"nvidia.com/mig.strategy": "mixed"} if not labels else {}
+    pool = a_pool(labels={"nvidia.com/mig.config": "both", **stated, **labels})
     pod = a_pod("p", spec=PodSpec((Container("main", asked, asked),)))
     layout = ConfigMap("gpu-operator", "custom-mig-config", {"config.yaml": text})
     return World(a_snapshot(pools=[pool], pods=[pod], config_maps=(layout,)), a_market(faults.A100))
@@ -315,6 +317,28 @@ def saved(held: Json) -> None:
     """A node that goes costs more than it does."""
     held["deletions"][0]["perHourSaved"] += 50
     held["cost"]["perHourAfter"] -= 50
+
+
+def assumed() -> World:
+    """The same where nothing states the strategy of the plugin, so that it is assumed."""
+    return parts(size="small")
+
+
+def announced() -> World:
+    """A pod with one of four parts of a card, of which a NodeOverlay alone speaks."""
+    overlay = NodeOverlay("shared", Requirements(), capacity=Resources({"nvidia.com/gpu": 4}))
+    snapshot = a_snapshot(pools=[a_pool()], pods=some(2, gpu=1), overlays=(overlay,))
+    return World(snapshot, MARKET)
+
+
+@pytest.mark.parametrize("world", [assumed, announced])
+def test_a_label_that_is_assumed_or_announced_is_none_that_is_made_up(world: Callable[[], World]) -> None:
+    """The node gets it from its plugins."""
+    held = json.loads(_printed(world))
+
+    assert [] == held["unplaced"]
+    assert {} != held["launches"][0]["labels"]
+    assert set() == broken(world)
 
 
 FIGURES: dict[str, tuple[Callable[[], World], Callable[[Json], object], PlanRule]] = {

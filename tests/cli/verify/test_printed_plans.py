@@ -15,11 +15,13 @@ from kerf.cli.verify.planfile import PlanFile, decoded
 from kerf.cli.verify.verifying import checked
 from kerf.engine.explain.violations import violation_text
 from kerf.engine.options import Options
+from kerf.engine.study.steps import steps
 from kerf.engine.world import World
 from kerf.manifests.decoded import Decoded
 from kerf.model.nodeclaim import LAUNCHED, REGISTERED
 from kerf.model.snapshot import ClusterSnapshot
 from kerf.testing.builders import a_claim, a_market, a_node, a_pod, a_pool, a_snapshot
+from kerf.verify.check import of_going
 from tests.behaviours.test_behaviours import BEHAVIOURS, read_of
 from tests.engine.worlds import G5, a_hami_pool, a_slice
 from tests.examples import IS_ALL, examples
@@ -60,6 +62,17 @@ def test_a_plan_of_a_random_cluster_holds() -> None:
         found = breaches(ReadInput(Decoded(), (), held.snapshot, held.world.market))
         if found:
             wrong[seed] = found
+
+    assert {} == wrong
+
+
+def test_a_step_of_consolidation_holds() -> None:
+    """Each command breaks no rule in the cluster that the steps before it leave."""
+    wrong = dict[int, list[str]]()
+    for seed in range(SEEDS):
+        found = [each for step in steps(case(seed).world) for each in of_going(step.before, step.command)]
+        if found:
+            wrong[seed] = [violation_text(each) for each in found]
 
     assert {} == wrong
 

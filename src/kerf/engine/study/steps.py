@@ -50,7 +50,7 @@ MOST_STEPS = 200
 
 @dataclass(frozen=True)
 class ConsolidationStep:
-    """One command, the pods that it moves, what the nodes cost an hour before and after it, and the world then.
+    """One command, the pods that it moves, what the nodes cost an hour before and after it, and the worlds then.
 
     The names of its launches are those of their nodes in later steps, and no other step has the same. `homeless` are
     pods of its nodes, `namespace/name`, that find no place and wait then.
@@ -60,6 +60,7 @@ class ConsolidationStep:
     moved: int
     before_micro: int
     after_micro: int
+    before: World
     after: World
     homeless: tuple[str, ...] = ()
 
@@ -91,7 +92,7 @@ def steps(world: World) -> Iterator[ConsolidationStep]:
         placed += [each.pod for launch in command.launches for each in launch.pods]
         moved = sum(not is_virtual(pod) for pod in placed)
         before, then = (cluster_price(each.snapshot.nodes, each.supply) for each in (world, after))
-        yield ConsolidationStep(command, moved, before, then, after, homeless)
+        yield ConsolidationStep(command, moved, before, then, world, after, homeless)
         world = after
 
 
