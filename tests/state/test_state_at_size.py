@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from kerf.model.quantities import NODES, Resources
 from kerf.model.snapshot import Deleted, Upserted, Watched
 from kerf.model.volumes import VolumeAttachment
@@ -93,3 +95,27 @@ def test_a_pools_claims_are_summed_up_as_they_come_and_go() -> None:
         state.counted("pool"),
         [claim.name for claim in state.claims_of("pool")],
     )
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (1, 3, 0, 2), (2, 0, 3, 1)])
+def test_cards_of_a_pool_are_counted_as_its_nodes_show_them(order: tuple[int, ...]) -> None:
+    """A card that is cut into ten counts ten once its node is there, whichever is seen first; nothing is left of what
+    goes."""
+    stated, shown = Resources({"cpu": 4000, "nvidia.com/gpu": 1}), Resources({"cpu": 3900, "nvidia.com/gpu": 10})
+    objects: list[Watched] = [
+        a_claim("a", provider_id="i-a", capacity=stated),
+        a_claim("b", provider_id="i-b", capacity=stated),
+        a_node("n", provider_id="i-a", capacity=shown),
+        a_node("foreign", provider_id="i-x", capacity=shown),
+    ]
+    state = a_state(*(objects[at] for at in order))
+    assert Resources({"cpu": 8000, "nvidia.com/gpu": 11, NODES: 2}) == state.counted("pool")
+
+    state.apply(Upserted(a_node("n", provider_id="i-a", capacity=Resources({"cpu": 3900}))))
+    assert 2 == state.counted("pool")["nvidia.com/gpu"]
+    state.apply(Upserted(objects[2]))
+    state.apply(Deleted(objects[2]))
+    assert 2 == state.counted("pool")["nvidia.com/gpu"]
+    for each in objects[:2]:
+        state.apply(Deleted(each))
+    assert Resources() == state.counted("pool")

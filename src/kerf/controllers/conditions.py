@@ -29,6 +29,7 @@ from kerf.model.nodeclaim import (
     NodeClaim,
 )
 from kerf.model.nodepool import NodePool
+from kerf.model.nodes import Node
 from kerf.model.pods import Pod
 from kerf.model.snapshot import Deleted, Event, NodeClass, Synced, Upserted, Watched
 from kerf.model.uses import uses_problems
@@ -156,11 +157,16 @@ class PoolStatus:
         self._state, self._ports = state, ports
 
     def keys(self, event: Event, previous: Watched | None) -> Iterable[str]:
-        """The pool of a claim that changes, the pool itself, all pools when a NodeClass changes."""
+        """The pool of a claim that changes or of a node that shows something else, the pool itself, all pools when a
+        NodeClass changes."""
         if isinstance(event, Synced) or isinstance(event.value, NodeClass):
             return tuple(pool.name for pool in self._state.pools())
         if isinstance(event.value, NodeClaim):
             return (event.value.node_pool,)
+        if isinstance(event.value, Node):
+            claim = self._state.claim_of(event.value)
+            is_same = isinstance(previous, Node) and previous.capacity == event.value.capacity
+            return () if claim is None or is_same else (claim.node_pool,)
         return (event.value.name,) if isinstance(event.value, NodePool) and isinstance(event, Upserted) else ()
 
     async def reconcile(self, key: str) -> Result:

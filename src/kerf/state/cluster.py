@@ -80,6 +80,8 @@ class ClusterState(Objects):
         self._nodes_by_id, self._claims_by_id, self._claims_of_pool = Groups(), Groups(), Groups()
         self._claims_for, self._attached_to = Groups(), Groups()
         self._counted: dict[str, Sum] = {}
+        # By name of a claim its pool, and what it adds to the sum of that.
+        self._counts: dict[str, tuple[str, Resources]] = {}
         self._joined: dict[tuple[str, str], ClusterNode] = {}
         self._stale: set[tuple[str, str]] = set()
         self._nodes: tuple[ClusterNode, ...] = ()
@@ -296,6 +298,10 @@ class ClusterState(Objects):
         self._nodes_by_id.move(key, held, holds)
         self._touch_nodes((key,))
         self._touch_instances((held, holds))
+        if held != holds or before is None or after is None or before.capacity != after.capacity:
+            for provider_id in {held, holds} - {""}:
+                for name in self._claims_by_id.of(provider_id):
+                    self._count(name, self.claim(name))
 
     def _move_claim(self, key: str, before: NodeClaim | None, after: NodeClaim | None) -> None:
         held, holds = ("" if claim is None else claim.provider_id for claim in (before, after))
@@ -304,11 +310,25 @@ class ClusterState(Objects):
         self._claims_of_pool.move(key, *("" if c is None else c.node_pool for c in (before, after)))
         self._move_promises(key, before, after)
         self._stale.add(("NodeClaim", key))
-        if before is not None and after is not None and _counts_alike(before, after):
+        if before is None or after is None or not _counts_alike(before, after):
+            self._count(key, after)
+
+    def _count(self, key: str, claim: NodeClaim | None) -> None:
+        """Count the claim again: what it was launched with, and of cards what its node shows."""
+        counts = None
+        if claim is not None and not claim.is_terminated:
+            node = self.node_of(claim)
+            shown = {} if node is None else {name: n for name, n in node.capacity.items() if n and "/" in name}
+            counts = claim.node_pool, claim.capacity.replaced(shown) if shown else claim.capacity
+        before = self._counts.pop(key, None)
+        if counts is not None:
+            self._counts[key] = counts
+        if before == counts:
             return
-        for claim, sign in ((before, -1), (after, 1)):
-            if claim is not None and not claim.is_terminated:
-                self._counted.setdefault(claim.node_pool, Sum()).add(claim.capacity, sign)
+        for each, sign in ((before, -1), (counts, 1)):
+            if each is not None:
+                pool, capacity = each
+                self._counted.setdefault(pool, Sum()).add(capacity, sign)
 
     def _move_promises(self, key: str, before: NodeClaim | None, after: NodeClaim | None) -> None:
         held, holds = ({} if claim is None else claim.annotations for claim in (before, after))
@@ -399,7 +419,11 @@ class ClusterState(Objects):
         return tuple(held[name] for name in self._claims_for.of(pod))
 
     def counted(self, pool: str) -> Resources:
-        """What the capacities of a pool's claims sum up to, with their number as `nodes`; without terminated ones."""
+        """What the capacities of a pool's claims sum up to, with their number as `nodes`; without terminated ones.
+
+        Of cards what the nodes show, once they are there: replicas, slots, instances (Karpenter sums up the capacities
+        of nodes), as limits count them.
+        """
         return self._counted[pool].total() if pool in self._counted else Resources()
 
     def node_of(self, claim: NodeClaim) -> Node | None:
@@ -588,7 +612,10 @@ def _is_same(before: Any, after: Any) -> bool:
 
 def _counts_alike(before: NodeClaim, after: NodeClaim) -> bool:
     """Whether two versions of a claim add the same to what its pool has."""
-    known, now = ((each.node_pool, each.is_terminated, each.capacity) for each in (before, after))
+    known, now = (
+        (each.node_pool, each.is_terminated, each.capacity, each.provider_id, each.node_name)
+        for each in (before, after)
+    )
     return known == now
 
 
