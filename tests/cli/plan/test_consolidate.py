@@ -9,9 +9,12 @@ import pytest
 import yaml
 
 from kerf.cli.plan.consolidation import steps_lines, steps_object
+from kerf.cli.plan.planning import passing_steps
+from kerf.engine.explain.violations import left_out_notes
 from kerf.engine.study.steps import steps
 from kerf.engine.world import World
 from kerf.model.nodeclaim import DO_NOT_DISRUPT
+from kerf.model.violations import PlanRule
 from tests.cli.program import ROOT, files, kerf
 from tests.engine.disruption.clusters import MARKET, a_cluster, free_pool, on, ours
 from tests.engine.disruption.test_drift import drifted
@@ -270,3 +273,18 @@ def test_it_is_said_that_a_pod_which_waits_counts_as_there() -> None:
     assert "large" not in [each["node"] for each in (*plan["deletions"], *plan["replacements"])]
     assert "large" in [each["node"] for step in steps_data["steps"] for each in step["nodes"]]
     assert 1 == sum(each.startswith(note) for each in steps_data["notes"])
+
+
+def test_steps_end_before_one_that_breaks_a_rule() -> None:
+    """What comes after it would build on it; which rule that is stands among the notes."""
+    world = World(a_cluster([free_pool()], [ours("a"), ours("b")], [on("a", "x", cpu=1), on("b", "y", cpu=1)]), MARKET)
+    (step,) = steps(world)
+    (gone,) = step.decided.deletions
+    false = replace(step, decided=replace(step.decided, deletions=(replace(gone, moved=()),)))
+
+    assert ([step], ()) == passing_steps([step])
+    passed, wrong = passing_steps([step, false, step])
+    assert ([step], {PlanRule.POD_LOST}) == (passed, {each.rule for each in wrong})
+    (note,) = left_out_notes(wrong)
+    assert note in steps_object(passed, world, None, [note])["notes"]
+    assert f"note: {note}" in steps_lines(passed, world, None, [note])

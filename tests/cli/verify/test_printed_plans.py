@@ -70,7 +70,7 @@ def test_a_step_of_consolidation_holds() -> None:
     """Each command breaks no rule in the cluster that the steps before it leave."""
     wrong = dict[int, list[str]]()
     for seed in range(SEEDS):
-        found = [each for step in steps(case(seed).world) for each in of_going(step.before, step.command)]
+        found = [each for step in steps(case(seed).world) for each in of_going(step.before, step.decided)]
         if found:
             wrong[seed] = [violation_text(each) for each in found]
 

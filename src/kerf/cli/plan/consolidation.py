@@ -28,8 +28,10 @@ from kerf.model.times import duration_text, instant_text
 _MOST_NODES = 3
 
 
-def steps_object(found: Sequence[ConsolidationStep], world: World, bound_micro: int | None) -> Json:
-    """All steps, and what stands against others."""
+def steps_object(
+    found: Sequence[ConsolidationStep], world: World, bound_micro: int | None, more: Sequence[str] = ()
+) -> Json:
+    """All steps, and what stands against others; `more` are notes of the caller."""
     before, after = _prices(found, world)
     return {
         "apiVersion": API_VERSION,
@@ -47,7 +49,7 @@ def steps_object(found: Sequence[ConsolidationStep], world: World, bound_micro: 
         ],
         "expiring": [{"node": node, "at": instant_text(at_s)} for node, at_s in _expiring(found, world)],
         "staying": [{"node": each.node, "why": each.text} for each in _staying(found, world)],
-        "notes": list(_notes(found, world)),
+        "notes": [*_notes(found, world), *more],
     }
 
 
@@ -226,7 +228,9 @@ def _bound_text(after_micro: int, bound_micro: int | None) -> str:
     return f"; lower bound {price_text(bound_micro)}, so it is {how}"
 
 
-def steps_lines(found: Sequence[ConsolidationStep], world: World, bound_micro: int | None) -> Iterator[str]:
+def steps_lines(
+    found: Sequence[ConsolidationStep], world: World, bound_micro: int | None, more: Sequence[str] = ()
+) -> Iterator[str]:
     """A row a step, then what they come to, then the nodes that stay, those together that do for the same reason."""
     currency = world.market.currency
     if found:
@@ -250,7 +254,7 @@ def steps_lines(found: Sequence[ConsolidationStep], world: World, bound_micro: i
         _, now = _prices(found, world)
         if now:
             yield f"cost: {price_text(now)} {currency}/h{_bound_text(now, bound_micro)}"
-    yield from (f"note: {note}" for note in _notes(found, world))
+    yield from (f"note: {note}" for note in (*_notes(found, world), *more))
     alike: dict[Hashable, list[_Stays]] = {}
     for each in _staying(found, world):
         alike.setdefault(each.kind, []).append(each)

@@ -1,7 +1,7 @@
 """What `kerf plan` does: it reads, decides, and prints a plan or what was asked for in its place."""
 
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -54,13 +54,16 @@ from kerf.engine.options import Options
 from kerf.engine.place.shapes import group
 from kerf.engine.place.weights import weight_of
 from kerf.engine.study.sizing.compare import compared
-from kerf.engine.study.steps import proven_micro, steps, with_homes
+from kerf.engine.study.steps import ConsolidationStep, proven_micro, steps, with_homes
 from kerf.engine.supply.pricing import cards_bought, cards_of, present_price
 from kerf.engine.world import World
 from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.dump import ClusterDump
 from kerf.model.instancetypes import price_text
+from kerf.model.nodepool import EXPIRED, SCALED_DOWN
 from kerf.model.plan import NodePlacement, Plan
+from kerf.model.violations import Violation
+from kerf.verify.check import of_going
 from kerf.verify.passing import first_passing, passing
 
 _MOST_NODES = 3
@@ -149,14 +152,30 @@ def _consolidate(read: ReadInput, options: Options, output: str) -> int:
     """Print the steps for all nodes that were read, whatever pods were chosen."""
     world = World(read.snapshot, read.market, options)
     with progress(f"looking at {counted(len(read.snapshot.nodes), 'node')}", _A_NODE_S * len(read.snapshot.nodes)):
-        found = list(steps(world))
+        found, wrong = passing_steps(steps(world))
         bound_micro = proven_micro(found, world)
+    notes = tuple(left_out_notes(wrong))
     emit(
         output,
-        lambda: steps_object(found, world, bound_micro),
-        lambda: steps_lines(found, world, bound_micro),
+        lambda: steps_object(found, world, bound_micro, notes),
+        lambda: steps_lines(found, world, bound_micro, notes),
     )
     return DONE
+
+
+def passing_steps(found: Iterable[ConsolidationStep]) -> tuple[list[ConsolidationStep], tuple[Violation, ...]]:
+    """The steps up to the first that breaks a rule, and which it breaks: those after it build on it.
+
+    Of nodes that go at once, whatever is planned, nothing is decided. Cost: as the steps.
+    """
+    passed: list[ConsolidationStep] = []
+    for step in found:
+        is_decided = step.command.deletions[0].reason not in (EXPIRED, SCALED_DOWN)
+        wrong = of_going(step.before, step.decided) if is_decided else ()
+        if wrong:
+            return passed, wrong
+        passed.append(step)
+    return passed, ()
 
 
 def _compare(read: ReadInput, options: Options, flags: dict[str, Any]) -> int:

@@ -52,8 +52,9 @@ MOST_STEPS = 200
 class ConsolidationStep:
     """One command, the pods that it moves, what the nodes cost an hour before and after it, and the worlds then.
 
-    The names of its launches are those of their nodes in later steps, and no other step has the same. `homeless` are
-    pods of its nodes, `namespace/name`, that find no place and wait then.
+    `decided` is the command without the places of pods that it plans for nowhere, which `command` has. The names of its
+    launches are those of their nodes in later steps, and no other step has the same. `homeless` are pods of its nodes,
+    `namespace/name`, that find no place and wait then.
     """
 
     command: Command
@@ -61,6 +62,7 @@ class ConsolidationStep:
     before_micro: int
     after_micro: int
     before: World
+    decided: Command
     after: World
     homeless: tuple[str, ...] = ()
 
@@ -83,6 +85,7 @@ def steps(world: World) -> Iterator[ConsolidationStep]:
         if command is None:
             return
         command = _named(command, taken)
+        as_decided = command
         snapshot, rest = _carried_out(command, world)
         homeless: tuple[str, ...] = ()
         if rest:
@@ -92,7 +95,7 @@ def steps(world: World) -> Iterator[ConsolidationStep]:
         placed += [each.pod for launch in command.launches for each in launch.pods]
         moved = sum(not is_virtual(pod) for pod in placed)
         before, then = (cluster_price(each.snapshot.nodes, each.supply) for each in (world, after))
-        yield ConsolidationStep(command, moved, before, then, world, after, homeless)
+        yield ConsolidationStep(command, moved, before, then, world, as_decided, after, homeless)
         world = after
 
 
