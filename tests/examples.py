@@ -14,6 +14,6 @@ _LEAST = 20
 IS_ALL = os.environ.get("KERF_EXAMPLES") == "all"
 
 
-def examples(most: int = DEFAULT, **others: Any) -> settings:
-    """Settings with `most` examples, or a third of them; of a fixed sequence the first."""
-    return settings(max_examples=most if IS_ALL else max(_LEAST, most // 3), **others)
+def examples(most: int = DEFAULT, *, least: int = _LEAST, **others: Any) -> settings:
+    """Settings with `most` examples, or a third of them, and no fewer than `least`; of a fixed sequence the first."""
+    return settings(max_examples=most if IS_ALL else min(most, max(least, most // 3)), **others)
