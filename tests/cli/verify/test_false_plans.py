@@ -346,6 +346,7 @@ FIGURES: dict[str, tuple[Callable[[], World], Callable[[Json], object], PlanRule
     "saved": (merged, saved, PlanRule.COST),
     "currency": (merged, lambda held: held["cost"].update(currency="EUR"), PlanRule.COST),
     "cards": (sliced, lambda held: held["gpus"].update(paid=500), PlanRule.ALLOCATED),
+    "none-allocated": (sliced, lambda held: held["gpus"].update(allocated=0), PlanRule.ALLOCATED),
     "no-cards": (sliced, lambda held: held["gpus"].update(paid=0, allocated=0), PlanRule.ALLOCATED),
 }
 
@@ -379,6 +380,7 @@ BOUNDS: dict[str, Callable[[Json], object]] = {
     "of-no-pods": proof_with(worth=[]),
     "of-another-pod": proof_with(worth=[{"pod": "default/nobody", "pods": 3, "perHour": 0.191999999}]),
     "of-more-pods": proof_with(worth=[{"pod": "default/p-0", "pods": 9, "perHour": 0.1}]),
+    "of-no-prices": proof_with(prices=[]),
     "of-no-parts": parts_of_nothing,
     "worth-more": worth_more,
     "none": lambda held: held.pop("lowerBound"),

@@ -112,6 +112,10 @@ def _figures(plan: PlanFile, made: "_Made", waiting: Proposal, going: Proposal) 
     if not least <= paid <= most:
         expected = f"{least / _CARD:g} cards paid for" + (f", or up to {most / _CARD:g}" if most > least else "")
         yield violation(PlanRule.ALLOCATED, "the plan", expected, f"{plan.gpus.paid:g}")
+    allocated = _cards_allocated(after)
+    if round(plan.gpus.allocated * _CARD) < allocated:
+        expected = f"at least {allocated / _CARD:g} cards allocated"
+        yield violation(PlanRule.ALLOCATED, "the plan", expected, f"{plan.gpus.allocated:g}")
     if plan.gpus.allocated > plan.gpus.paid:
         expected, got = f"at most {plan.gpus.paid:g} cards", f"{plan.gpus.allocated:g} cards"
         yield violation(PlanRule.ALLOCATED, "the plan", expected, got)
@@ -128,6 +132,21 @@ def _cards_paid(after: After, present: After) -> tuple[int, int]:
         if node.claim is not None and not node.devices and not node.is_initialized:
             coming += _cards_of(present.world.market.find(planned_type(node.claim), node.claim.node_class))
     return least, least + coming
+
+
+def _cards_allocated(after: After) -> int:
+    """How much of the cards pods hold that are there or get a place, in 1/10000 of one; DaemonSets may hold more."""
+    found = gpu_use(after).allocated
+    sites = [(site, len(launches)) for site, launches in after.bought]
+    sites += [(site, 1) for site in after.there if site.node is not None and not site.node.devices]
+    for site, number in sites:
+        cards = {card.index: card for card in site.devices}
+        for part in (part for placed, _ in site.placed for part in placed.parts if part.device in cards):
+            cards[part.device] = cards[part.device].taking(part.memory_mib, part.cores)
+        kind = after.kind(site.pool, site.labels.get(INSTANCE_TYPE, ""))
+        for index, card in cards.items():
+            found += number * card.allocated_percent_points * (kind.eighths_of(index) if kind is not None else 8) // 8
+    return found
 
 
 def _cards_of(kind: InstanceType | None) -> int:
@@ -152,6 +171,8 @@ def _bound(plan: PlanFile, world: World) -> Iterator[Violation]:
     if least is None or least != before + micro(proof.per_hour):
         expected = price_text(before + micro(proof.per_hour))
         yield violation(PlanRule.BOUND, "the bound", expected, "none" if least is None else price_text(least))
+    if proof.worth and not (proof.prices or proof.whole_nodes):
+        yield violation(PlanRule.BOUND, "the bound", "prices that prove it", "none")
     yield from _worths(plan, proof)
     for each in proof.prices:
         kind = world.supply.type_in(each.node_pool, each.instance_type)
