@@ -236,6 +236,45 @@ def test_a_plugin_elsewhere_is_not_said_to_be_missing() -> None:
     assert "HAMi is not installed where it is looked for, but in ai" in [each["found"] for each in items]
 
 
+def test_of_files_without_daemon_sets_it_is_not_said_that_a_plugin_is_missing() -> None:
+    """A dump of some kinds has none, whatever runs; with another DaemonSet it would have the plugin's."""
+    other = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "logs", "namespace": "kube-system"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "logs"}},
+            "template": {
+                "metadata": {"labels": {"app": "logs"}},
+                "spec": {"containers": [{"name": "main", "image": "logs:1"}]},
+            },
+        },
+    }
+    said = []
+    for objects in ([pool(GPU)], [pool(GPU), other]):
+        stdin = "\n".join(f"---\n{json.dumps(each)}" for each in objects)
+        items = kerf("doctor", "-f", "-", "-o", "json", stdin=stdin).data["items"]
+        said.append([each["found"] for each in items if each["check"] == "hami"])
+
+    unknown = "HAMi is not seen: the input has no DaemonSet, so whether it is installed is not known"
+    assert [[unknown], ["HAMi is not installed"]] == said
+
+
+def test_kinds_that_a_plan_misses_are_named() -> None:
+    """As the notes of a plan name them: where a claim's volume is, is not known."""
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "models"}}]
+    waiting = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": {"containers": [{"name": "main", "image": "x"}], "volumes": volumes},
+    }
+    stdin = "\n".join(f"---\n{json.dumps(each)}" for each in (pool(GPU), waiting))
+    items = kerf("doctor", "-f", "-", "-o", "json", stdin=stdin).data["items"]
+
+    assert 1 == sum("and the input has no PersistentVolumeClaim" in each["found"] for each in items)
+
+
 def test_a_claim_that_missed_its_deadline_is_to_be_looked_at() -> None:
     """With what its node lacks, and the command that says more."""
     since = "2026-11-28T10:00:00Z"

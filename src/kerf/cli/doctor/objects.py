@@ -10,6 +10,7 @@ from kerf.cli.inputs.deadlines import missed_deadline
 from kerf.cli.inputs.foreign import foreign_objects
 from kerf.cli.inputs.input import ReadInput, plugin_namespaces
 from kerf.cli.render import counted, some
+from kerf.engine.explain.volumes import assumed_notes
 from kerf.model.evidence import HAMIS_IMAGE, NVIDIAS_IMAGE, Project
 from kerf.model.times import instant_s
 
@@ -31,7 +32,8 @@ def checks_of(read: ReadInput, images: Sequence[str] | None) -> Iterator[Diagnos
     yield from _given_up(read)
     yield _cards(read)
     yield _catalogue(read)
-    for line in read.missing:
+    absent = assumed_notes(read.snapshot.pending, read.snapshot)
+    for line in (*read.missing, *absent):
         yield Diagnosis("objects", LOOK, line, "read a dump of the cluster: kerf snapshot")
 
 
@@ -56,8 +58,7 @@ def _plugins(read: ReadInput, images: Sequence[str] | None) -> Iterator[Diagnosi
     for name, (whose, image, followed) in _IMAGES.items():
         tags = _tags(image, images if images is not None else _stated_images(read))
         if not there[name] and not tags:
-            where = f" where it is looked for, but in {some(sorted(elsewhere[name]), 3)}" if elsewhere[name] else ""
-            yield Diagnosis(name, LEFT_OUT, f"{whose} is not installed{where}")
+            yield Diagnosis(name, LEFT_OUT, f"{whose} {_absent(read, sorted(elsewhere[name]), images)}")
             continue
         versions = [found for tag in tags if (found := _TAG.match(tag)) is not None]
         others = [each for each in versions if f"{each[1]}.{each[2]}" != followed]
@@ -74,6 +75,15 @@ def _plugins(read: ReadInput, images: Sequence[str] | None) -> Iterator[Diagnosi
     if has_cards and not any(there.values()) and not evidence.images:
         hint = "install HAMi or NVIDIA's device plugin, or set KERF_PLUGIN_NAMESPACES to where it runs"
         yield Diagnosis("plugins", LOOK, "nodes have cards, and no plugin is seen that hands them out", hint)
+
+
+def _absent(read: ReadInput, elsewhere: Sequence[str], images: Sequence[str] | None) -> str:
+    """What is known of a plugin that was not seen: nothing where files have no DaemonSet, which would run it."""
+    if elsewhere:
+        return f"is not installed where it is looked for, but in {some(elsewhere, 3)}"
+    if images is None and read.place == "input" and not read.decoded.daemon_sets:
+        return "is not seen: the input has no DaemonSet, so whether it is installed is not known"
+    return "is not installed"
 
 
 def _stated_images(read: ReadInput) -> list[str]:
