@@ -40,8 +40,8 @@ def test_a_change_says_what_was_before_and_when() -> None:
     """For one day."""
     changes = seen((0, 100), (600, 300))
 
-    assert (PriceHistory(KEY, 300, 100, 100, 600, 1, 600),) == changes.histories(700)
-    assert (PriceHistory(KEY, 300, 100, 100, 600, 1, 600),) == changes.histories(600 + DAY_S - 1)
+    assert (PriceHistory(KEY, 300, 100, 100, 600, 1, 600, 100, 300),) == changes.histories(700)
+    assert (PriceHistory(KEY, 300, 100, 100, 600, 1, 600, 100, 300),) == changes.histories(600 + DAY_S - 1)
     assert () == changes.histories(600 + DAY_S)
 
 
@@ -49,7 +49,7 @@ def test_the_mean_is_over_the_day_before_the_last_change() -> None:
     """100 for a long time, 300 for six hours, then 200: a quarter of the day at 300."""
     (found,) = seen((0, 100), (10 * DAY_S, 300), (10 * DAY_S + DAY_S // 4, 200)).histories(11 * DAY_S)
 
-    assert PriceHistory(KEY, 200, 300, 150, DAY_S, 2, 10 * DAY_S + DAY_S // 4) == found
+    assert PriceHistory(KEY, 200, 300, 150, DAY_S, 2, 10 * DAY_S + DAY_S // 4, 100, 300) == found
 
 
 @given(st.lists(st.tuples(st.integers(1, DAY_S // 2), st.integers(1, 10**9)), min_size=2, max_size=30))
@@ -77,7 +77,7 @@ def test_after_a_restart_the_prices_of_purchases_are_known() -> None:
     changes = seen((7_200, 100))
     changes.bought([(3_600, KEY, 300), (0, KEY, 100), (5_400, KEY, 300), (0, OTHER, 9)])
 
-    assert (PriceHistory(KEY, 100, 300, 200, 7_200, 2, 7_200),) == changes.histories(7_200)
+    assert (PriceHistory(KEY, 100, 300, 200, 7_200, 2, 7_200, 100, 300),) == changes.histories(7_200)
 
 
 def test_a_clock_that_is_set_moves_what_is_remembered() -> None:
@@ -85,4 +85,4 @@ def test_a_clock_that_is_set_moves_what_is_remembered() -> None:
     changes = seen((0, 100), (600, 300))
     changes.shift(3_600)
 
-    assert (PriceHistory(KEY, 300, 100, 100, 600, 1, 4_200),) == changes.histories(4_300)
+    assert (PriceHistory(KEY, 300, 100, 100, 600, 1, 4_200, 100, 300),) == changes.histories(4_300)

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from kerf.sim.course.chart import svg
+from tests.scenarios.conftest import refusals
 from tools.case_001 import Figures, figures, simulated, span, table
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +50,17 @@ def test_the_control_is_cheaper_and_its_pods_wait_for_their_nodes(worlds: tuple[
     assert control.bill < after.bill
     assert control.utilisation_percent > after.utilisation_percent
     assert (True, True) == (max(after.team_waits_s) < 10, min(control.team_waits_s) > 60)
+
+
+def test_pods_that_fill_what_windows_leave_idle_break_no_rule() -> None:
+    """They make way for the pods that the room is kept for, so both may be planned on one card."""
+    before = refusals()
+    simulated("after", 1)
+    after = refusals()
+
+    assert {} == {
+        rule: n for rule, n in after.items() if rule in ("card-memory", "card-cores") and n != before.get(rule)
+    }
 
 
 def test_the_control_has_the_same_jobs_at_the_same_hours() -> None:

@@ -31,7 +31,7 @@ class _Course:
         del self.spans[:over]
 
     def history(self, offering: OfferingKey, now_s: float) -> PriceHistory | None:
-        """None where the price has not changed within a day."""
+        """None where the price has not changed within a day. Of what has been forgotten (`forget`)."""
         changed_s, price_micro = self.spans[-1]
         if len(self.spans) < 2 or now_s >= changed_s + REMEMBERED_S:
             return None
@@ -42,7 +42,10 @@ class _Course:
         before_micro = self.spans[-2][1]
         for_s = changed_s - first_s
         mean_micro = round(paid / for_s) if for_s > 0 else before_micro
-        return PriceHistory(offering, price_micro, before_micro, mean_micro, round(for_s), changes, changed_s)
+        held = [price for _, price in self.spans]
+        return PriceHistory(
+            offering, price_micro, before_micro, mean_micro, round(for_s), changes, changed_s, min(held), max(held)
+        )
 
 
 class PriceChanges:

@@ -50,7 +50,8 @@ class MovePause:
 @dataclass(frozen=True, slots=True)
 class PriceHistory:
     """An offering whose price has changed within a day: so many `changes`, the last at `changed_s`, from `before_micro`
-    to `price_micro` an hour. Until then it cost `mean_micro` on average, over `for_s` seconds, a day at the most."""
+    to `price_micro` an hour. Until then it cost `mean_micro` on average, over `for_s` seconds, a day at the most; and
+    from `lowest_micro` to `highest_micro` with the price of now."""
 
     offering: OfferingKey
     price_micro: int
@@ -59,6 +60,8 @@ class PriceHistory:
     for_s: int
     changes: int
     changed_s: float
+    lowest_micro: int
+    highest_micro: int
 
 
 @dataclass(frozen=True, slots=True)

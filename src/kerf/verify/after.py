@@ -5,7 +5,7 @@ a plan has, all nodes that are bought alike have, so these are read once.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
@@ -28,6 +28,7 @@ from kerf.model.instancetypes import InstanceType
 from kerf.model.nodeclaim import COMING_LABELS, DISRUPTED_TAINT
 from kerf.model.nodepool import NodePool
 from kerf.model.nodes import CORDONED_BY_KERF, DRIFTED_TAINT, OPENING_TAINTS, is_ephemeral
+from kerf.model.placeholders import is_virtual
 from kerf.model.plan import Launch, PlacedPod
 from kerf.model.pods import Pod, PodDemand, PodSpec
 from kerf.model.quantities import Resources
@@ -38,6 +39,8 @@ from kerf.sharing.registry import demand_of, families_of, family_named, owner_of
 from kerf.sharing.shown import decided_by_cards, will_show
 from kerf.verify.proposal import Proposal
 
+_Coming = Sequence[tuple[PlacedPod, PlanPart | None]]
+"""Pods that come to a node, each with the part of the plan that brings it."""
 _POD = attrgetter("pod")
 _DOMAIN = "kerf.dev/"
 """What annotations of NodePools begin with that speak to Kerf."""
@@ -150,9 +153,30 @@ class After:
 
     @cached_property
     def there(self) -> tuple[TakingNode, ...]:
-        """The nodes there are that get pods, by name; not those that the cluster does not have."""
-        nodes = ((name, self.snapshot.node(name)) for name in sorted(self.coming))
-        return tuple(self._site_of(node, self.coming[name]) for name, node in nodes if node is not None)
+        """The nodes there are that get pods, by name; not those that the cluster does not have.
+
+        A node comes twice where room is kept on it and opportunistic pods fill what is idle: with all pods and without
+        the room, and with the room once these pods have made way.
+        """
+        return tuple(
+            self._site_of(node, placed, gone)
+            for name in sorted(self.coming)
+            if (node := self.snapshot.node(name)) is not None
+            for placed, gone in self._beside_kept(node, self.coming[name])
+        )
+
+    def _beside_kept(self, node: ClusterNode, placed: _Coming) -> Iterator[tuple[_Coming, frozenset[str]]]:
+        """What comes to the node at once, and which of its pods have gone then."""
+        kept = [each for each in placed if is_virtual(each[0].pod)]
+        idle = [each for each in placed if (pod := self.pods.get(each[0].pod)) is not None and pod.is_opportunistic]
+        residents = frozenset(pod.key for pod in node.opportunistic)
+        if not kept or not (idle or residents):
+            yield placed, self.evicted
+            return
+        real = [each for each in placed if each not in kept]
+        if real:
+            yield real, self.evicted
+        yield [each for each in placed if each not in idle], self.evicted | residents
 
     @cached_property
     def bought(self) -> tuple[tuple[TakingNode, tuple[Launch, ...]], ...]:
@@ -245,11 +269,11 @@ class After:
             self._daemons[key] = tuple(self.daemons(labels, stated, taints))
         return self._daemons[key]
 
-    def _site_of(self, node: ClusterNode, placed: Sequence[tuple[PlacedPod, PlanPart | None]]) -> TakingNode:
+    def _site_of(self, node: ClusterNode, placed: _Coming, gone: frozenset[str]) -> TakingNode:
         relabel = next((each for each in self.proposal.relabels if each.node == node.name), None)
         held, claim = node.node, node.claim
         labels, stated = self.labels_there(node)
-        residents = tuple(pod for pod in node.pods if not pod.is_ended and pod.key not in self.evicted)
+        residents = tuple(pod for pod in node.pods if not pod.is_ended and pod.key not in gone)
         own = held.annotations if held is not None else {}
         family = family_named(node.family, self.families) if node.family else owner_of(labels, own, self.families)
         devices, is_open = node.devices, False
@@ -263,9 +287,9 @@ class After:
         elif not devices and claim is not None and not node.is_initialized:
             kind = self.world.market.find(promises.planned_type(claim), claim.node_class)
             devices = () if kind is None else family.predict(kind.devices, node.labels, {})
-        elif self.evicted and any(pod.key in self.evicted for pod in node.pods):
+        elif gone and any(pod.key in gone for pod in node.pods):
             devices, is_open = _without_evicted(
-                devices, family, residents, (pod for pod in node.pods if pod.key in self.evicted)
+                devices, family, residents, (pod for pod in node.pods if pod.key in gone)
             )
         free = self._allocatable(node, family, devices)
         for spec, number in counted_specs(residents):

@@ -83,9 +83,12 @@ class _Everyone:
                 _Stay(pod, spot, rests=True) for pod in node.pods if not pod.is_ended and pod.key not in after.evicted
             ]
         by_name = {spot.name: spot for spot in self.spots}
+        met = set[str]()
         for site in after.there:
             spot = by_name.get(site.name) or _Spot(site.name, site.labels, site.taints, is_there=True)
-            self._come(spot, site.placed)
+            self._come(spot, [each for each in site.placed if each[0].pod not in met])
+            # A node may come twice.
+            met.update(placed.pod for placed, _ in site.placed)
         for launch in after.proposal.launches:
             pool, kind = after.pool(launch.node_pool), after.kind(launch.node_pool, launch.offering.instance_type)
             if pool is not None and kind is not None:

@@ -27,7 +27,8 @@ def changed(
     offering: OfferingKey, now_micro: int, before_micro: int, ago_s: float, *, changes: int = 1
 ) -> PriceHistory:
     """A price that has changed so long ago; until then it was the same for a day."""
-    return PriceHistory(offering, now_micro, before_micro, before_micro, DAY_S, changes, NOON_S - ago_s)
+    prices = sorted((now_micro, before_micro))
+    return PriceHistory(offering, now_micro, before_micro, before_micro, DAY_S, changes, NOON_S - ago_s, *prices)
 
 
 def moves(*histories: PriceHistory) -> bool:
@@ -59,7 +60,8 @@ def test_what_is_to_be_bought_counts_for_what_it_costs_over_time() -> None:
 
 def test_a_step_that_saves_by_a_changed_price_alone_waits_until_it_has_saved_what_it_costs() -> None:
     """A node of 0.768 that cost 0.19 makes way for one of 0.192: 15 minutes of that are saved in 5; by then the price
-    itself has not cost 15 minutes of 0.768. Against one of 0.70 it takes longer than the price does."""
+    itself has not cost 15 minutes of 0.768. Against one of 0.70 it takes as long as
+    15 minutes of that, and half an hour of the 0.51 that would be lost if it cost 0.19 again."""
     (big,) = CLUSTER.nodes
     (launch,) = next(propose(World(CLUSTER, LARGE), may_go(CLUSTER))).launches
     alike = replace(launch, price_micro=700_000)
@@ -70,8 +72,8 @@ def test_a_step_that_saves_by_a_changed_price_alone_waits_until_it_has_saved_wha
 
     assert not saves(launch, 1_195)
     assert saves(launch, 1_196)
-    assert not saves(alike, 9_264)
-    assert saves(alike, 9_265)
+    assert not saves(alike, 22_764)
+    assert saves(alike, 22_765)
 
 
 def test_after_a_day_without_change_the_price_of_now_counts() -> None:
@@ -94,7 +96,8 @@ def test_a_node_counts_for_no_more_than_it_costs_now_and_no_step_for_more_than_i
     before_micro: int, mean_micro: int, price_micro: int, ago_s: int, changes: int
 ) -> None:
     """Whatever the history says, for a price of the pool that is another than the cloud's, too."""
-    history = PriceHistory(BIG, price_micro, before_micro, mean_micro, DAY_S, changes, NOON_S - ago_s)
+    low, *_, high = sorted((before_micro, mean_micro, price_micro))
+    history = PriceHistory(BIG, price_micro, before_micro, mean_micro, DAY_S, changes, NOON_S - ago_s, low, high)
     world = World(CLUSTER, replace(LARGE, price_histories=(history,)))
     (big,) = world.snapshot.nodes
 

@@ -184,7 +184,7 @@ def test_a_header_is_read_as_it_was_written() -> None:
             frozenset({("pool", "g4dn.xlarge"), ("other", "g5.xlarge")}),
             (BackOff("pool", "g5.2xlarge", 1_800_000_090.25),),
             (MovePause(("team", "Deployment", "web"), 1_800_000_090.25),),
-            (PriceHistory(OfferingKey("g5.xlarge", "a", "spot"), 2, 1, 3, 86_400, 4, 1_799_999_090.25),),
+            (PriceHistory(OfferingKey("g5.xlarge", "a", "spot"), 2, 1, 3, 86_400, 4, 1_799_999_090.25, 1, 5),),
         ),
         decisions=({"at": "2026-01-05T08:00:00Z"},),
         missing=("usage",),

@@ -53,14 +53,15 @@ _BACK_OFF = Record(
 _MOVE_PAUSE = Record(
     {**dict.fromkeys(("namespace", "kind", "name"), FILLED), "until": INSTANT}, ("namespace", "kind", "name", "until")
 )
+_PRICES = ("priceMicro", "beforeMicro", "meanMicro", "lowestMicro", "highestMicro", "forSeconds", "changes")
 _PRICE_HISTORY = Record(
     {
         **dict.fromkeys(("instanceType", "capacityType"), FILLED),
         **dict.fromkeys(("zone", "reservation", "placementGroup"), TEXT),
-        **dict.fromkeys(("priceMicro", "beforeMicro", "meanMicro", "forSeconds", "changes"), COUNT),
+        **dict.fromkeys(_PRICES, COUNT),
         "changed": INSTANT,
     },
-    ("instanceType", "capacityType", "priceMicro", "beforeMicro", "meanMicro", "forSeconds", "changes", "changed"),
+    ("instanceType", "capacityType", *_PRICES, "changed"),
 )
 _PROBED = Record({"nodePool": FILLED, "instanceType": FILLED}, ("nodePool", "instanceType"))
 MARKET = Record(
@@ -165,6 +166,8 @@ def withheld_of(raw: Object) -> Withheld:
             each["forSeconds"],
             each["changes"],
             instant(each["changed"]) or 0,
+            each["lowestMicro"],
+            each["highestMicro"],
         )
         for each in raw.get("priceHistories") or ()
     )
@@ -243,6 +246,8 @@ def market_object(withheld: Withheld) -> Object:
                 "priceMicro": each.price_micro,
                 "beforeMicro": each.before_micro,
                 "meanMicro": each.mean_micro,
+                "lowestMicro": each.lowest_micro,
+                "highestMicro": each.highest_micro,
                 "forSeconds": each.for_s,
                 "changes": each.changes,
                 "changed": exact_text(each.changed_s),
