@@ -14,7 +14,6 @@ kind: NodePool
 metadata: {name: gpu}
 spec:
   template:
-    metadata: {labels: {karpenter.k8s.aws/instance-gpu-name: own}}
     spec:
       nodeClassRef: {group: %s, kind: EC2NodeClass, name: default}
       requirements:
@@ -24,7 +23,7 @@ NODE = """\
 ---
 apiVersion: v1
 kind: Node
-metadata: {name: n, labels: {karpenter.k8s.aws/instance-family: mine}}
+metadata: {name: n, labels: {karpenter.k8s.aws/instance-family: mine, karpenter.k8s.aws/instance-gpu-name: own}}
 """
 POD = """\
 apiVersion: v1
@@ -82,8 +81,36 @@ def test_a_value_that_no_type_has_is_named_with_the_nearest(key: str, value: str
     ],
 )
 def test_what_a_catalogue_cannot_know_is_not_judged(key: str, operator: str, values: str) -> None:
-    """Types that are sold elsewhere, values of a pool or node of the input, zones of other regions, own labels."""
+    """Types that are sold elsewhere, values of a node of the input, zones of other regions, own labels."""
     assert CODE not in codes(looked(POOL % (AWS, key, operator, values) + NODE))
+
+
+@pytest.mark.parametrize(
+    "label, code",
+    [
+        ("karpenter.k8s.aws/instance-family: p6", CODE),
+        ("beta.kubernetes.io/arch: x86_64", CODE),
+        ("node.kubernetes.io/instance-type: g5.huge", "KL019"),
+        ("node.kubernetes.io/instance-type: p3.2xlarge", "KL018"),
+        ("karpenter.sh/capacity-type: on_demand", "KL024"),
+        ("karpenter.k8s.aws/instance-family: p5", "KL023"),
+    ],
+)
+def test_a_label_of_a_template_is_judged_as_a_requirement_is(label: str, code: str) -> None:
+    """A value, a type or a capacity type that none has, and one that the requirements do not allow."""
+    pool = POOL % (AWS, KEY % "family", "In", "g5, g6")
+
+    assert code in codes(looked(pool.replace("    spec:\n", f"    metadata: {{labels: {{{label}}}}}\n    spec:\n")))
+    assert code not in codes(looked(pool))
+
+
+def test_the_label_that_closes_a_pool_is_named() -> None:
+    """The hint is to do without the label, without which more types are left than without the requirement."""
+    pool = POOL % (AWS, KEY % "family", "In", "g5, g6, m5, c5, m6i, c6i, m7i, c7i, r5, r6i")
+    labelled = pool.replace("    spec:\n", f"    metadata: {{labels: {{{KEY % 'family'}: p5}}}}\n    spec:\n")
+    (found,) = [each for each in looked(labelled).findings if each.code == "KL023"]
+
+    assert found.hint.startswith(f"without the label {KEY % 'family'} of the template it admits ")
 
 
 def test_a_cloud_without_a_catalogue_is_not_judged() -> None:

@@ -12,7 +12,7 @@ from kerf.engine.disruption.first import first_command
 from kerf.engine.options import Options
 from kerf.engine.world import World
 from kerf.model.causes import Cause
-from kerf.model.constraints import HOSTNAME, NO_SCHEDULE, ZONE, Requirement, Requirements, Taint
+from kerf.model.constraints import HOSTNAME, INSTANCE_TYPE, NO_SCHEDULE, ZONE, Requirement, Requirements, Taint
 from kerf.model.gpu import Placement
 from kerf.model.groups import POD_GROUP, POD_GROUP_MIN
 from kerf.model.lowerbound import LowerBound
@@ -278,6 +278,19 @@ def sold_out() -> Decision:
     return with_launch(decision, offering=replace(decision.launches[0].offering, zone="us-east-1z"))
 
 
+def another_zone_than_labelled() -> Decision:
+    """A node in a zone that is not the one of which the template of its pool has the label."""
+    kind = an_instance_type("m5.xlarge", zones=("us-east-1a", "us-east-1b"))
+    decision = decided(a_snapshot(pools=[a_pool(labels={ZONE: "us-east-1a"})], pods=some(1, cpu=1)), kind)
+    return with_launch(decision, offering=replace(decision.launches[0].offering, zone="us-east-1b"))
+
+
+def another_type_than_labelled() -> Decision:
+    """A node of a type that is not the one of which the template of its pool has the label."""
+    decision = decided(a_snapshot(pools=[a_pool(labels={INSTANCE_TYPE: "m5.2xlarge"})], pods=some(1, cpu=1)))
+    return with_launch(decision, offering=replace(decision.launches[0].offering, instance_type="m5.xlarge"))
+
+
 def wrong_bound() -> Decision:
     """A bound above what the plan costs."""
     decision = plain()
@@ -306,6 +319,8 @@ DECISIONS: tuple[tuple[PlanRule, Callable[[], Decision]], ...] = (
     (PlanRule.CARD_GEOMETRY, overlapping),
     (PlanRule.CARD_PARTS, time_sliced),
     (PlanRule.OFFERING, sold_out),
+    (PlanRule.OFFERING, another_zone_than_labelled),
+    (PlanRule.OFFERING, another_type_than_labelled),
     (PlanRule.PRICE, dearer),
     (PlanRule.ALTERNATIVES, short_alternative),
     (PlanRule.POOL_LIMITS, beyond_limits),

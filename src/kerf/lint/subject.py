@@ -26,6 +26,8 @@ WORKLOADS = tuple(_TEMPLATES)
 """Kinds that are pods or make pods."""
 POOLS = ("NodePool", "Provisioner")
 """Kinds that launch nodes, of today and retired."""
+NODE_LABELS: Path = ("spec", "template", "metadata", "labels")
+"""Where a NodePool states labels of its nodes."""
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _REQUIREMENTS: dict[str, Path] = {

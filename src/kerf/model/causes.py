@@ -316,18 +316,23 @@ class PoolClosed(Cause):
 
 @dataclass(frozen=True, slots=True)
 class NoTypeMatches(Cause):
-    """No type of the market satisfies the pool's requirements; `asked` are some that no type satisfies together."""
+    """No type of the market satisfies the pool's requirements.
+
+    `asked` are some of them, and `labels` some labels of its template, that no type satisfies together.
+    """
 
     pool: Name
     asked: tuple[Requirement, ...] = ()
+    labels: tuple[Requirement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TypeUnmatched(Cause):
-    """A type that the pool names does not satisfy its other requirements: these."""
+    """A type that the pool names does not satisfy its other requirements, or has not the labels of its template."""
 
     instance_type: Name
     asked: tuple[Requirement, ...] = ()
+    labels: tuple[Requirement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

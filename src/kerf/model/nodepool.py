@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from kerf.model.bounds import Bounds, bounds_of
-from kerf.model.constraints import NODE_POOL, Requirements, Taint
+from kerf.model.constraints import INSTANCE_TYPE, NODE_POOL, Requirements, Taint
 from kerf.model.cronjobs import LEAD_TIMES
 from kerf.model.nodeclaim import OBSERVED_DEVICES, Condition, NodeClassRef
 from kerf.model.quantities import Resources
@@ -119,6 +119,14 @@ class NodePool:
         """By label the least number of its values that the types of a claim have among them; only from 2 on."""
         stated = ((key, each.min_values or 0) for key, each in self.requirements.items())
         return {key: least for key, least in stated if least > 1}
+
+    @cached_property
+    def named_types(self) -> frozenset[str]:
+        """The instance types that its requirements list, or a label of its template names; empty where neither does."""
+        listed = self.requirements.get(INSTANCE_TYPE)
+        label = Requirements.of_labels(self.labels).get(INSTANCE_TYPE)
+        found = (each.values for each in (listed, label) if each is not None and not each.complement)
+        return frozenset[str]().union(*found)
 
     def template_requirements(self) -> Requirements:
         """What every node of the pool satisfies: requirements, labels, and the pool's own name."""

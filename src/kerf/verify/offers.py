@@ -4,7 +4,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from kerf.model.constraints import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION, ZONE
+from kerf.model.constraints import (
+    ALIASES,
+    CAPACITY_TYPE,
+    INSTANCE_TYPE,
+    RESERVATION,
+    RESERVATION_LABELS,
+    WELL_KNOWN,
+    ZONE,
+)
 from kerf.model.gpu import SliceRequest
 from kerf.model.instancetypes import InstanceType, Offering, price_text
 from kerf.model.nodepool import NodePool
@@ -17,6 +25,9 @@ from kerf.model.violations import PartKind, PlanPart, PlanRule, Violation, viola
 from kerf.sharing.registry import demand_of
 from kerf.verify.after import After, TakingNode, counted_specs, labels_of, leaves_open, meets
 from kerf.verify.alike import for_each
+
+_OF_TYPES = ("karpenter.k8s.aws", "karpenter.k8s.alibabacloud", "karpenter.kwok.sh")
+"""Domains of labels that clouds give their types; a type without one of them does not have it."""
 
 
 def violations(after: After) -> Iterator[Violation]:
@@ -52,6 +63,9 @@ def _sold(after: After, launch: Launch) -> Iterator[Violation]:
     if offering is None or not offering.is_available or is_sold_out:
         yield violation(PlanRule.OFFERING, launch.name, "an offering that can be had", key, _part(launch))
         return
+    labelled = _mislabelled(kind, pool, offering)
+    if labelled is not None:
+        yield violation(PlanRule.OFFERING, launch.name, f"{labelled}, a label of its template", key, _part(launch))
     asked = pool.requirements
     labels, stated = labels_of(launch, kind, pool)
     clash = meets(asked.without((ZONE, RESERVATION)), labels, stated)
@@ -66,6 +80,23 @@ def _sold(after: After, launch: Launch) -> Iterator[Violation]:
     if offering.price_micro != launch.price_micro:
         expected, got = price_text(offering.price_micro), price_text(launch.price_micro)
         yield violation(PlanRule.PRICE, launch.name, expected, got, _part(launch))
+
+
+def _mislabelled(kind: InstanceType, pool: NodePool, offering: Offering | None = None) -> str | None:
+    """The first label of the pool's template that machines of the type do not have; None where they may have all.
+
+    Karpenter takes such labels for requirements. Of labels that no cloud gives its types a type says nothing.
+    """
+    sold = {} if offering is None else {ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type}
+    for key, value in sorted(pool.labels.items()):
+        name = ALIASES.get(key, key)
+        own = {INSTANCE_TYPE: kind.name, **sold}.get(name)
+        held = kind.requirements.get(name)
+        is_lacking = held is None and name in WELL_KNOWN and name.partition("/")[0] in _OF_TYPES
+        is_other = held is not None and not held.has(value)
+        if is_other or (is_lacking and name not in RESERVATION_LABELS) or (own is not None and own != value):
+            return f"{key} {value}"
+    return None
 
 
 def _offering(kind: InstanceType, launch: Launch) -> Offering | None:
@@ -92,6 +123,11 @@ def _stand_in(after: After, site: TakingNode, launch: Launch) -> Iterator[Violat
         kind = after.kind(pool.name, name)
         if kind is None:
             expected = f"types that NodePool {pool.name} offers"
+            yield violation(PlanRule.ALTERNATIVES, launch.name, expected, name, _part(launch))
+            continue
+        labelled = _mislabelled(kind, pool)
+        if labelled is not None:
+            expected = f"types with {labelled}, a label of its template"
             yield violation(PlanRule.ALTERNATIVES, launch.name, expected, name, _part(launch))
             continue
         missing = _missing(after, site, launch, kind, pool, asked)

@@ -16,7 +16,6 @@ from kerf.engine.explain.causes import cause_text
 from kerf.engine.explain.disruption import budgets_text, in_its_place_text
 from kerf.engine.supply.offered import OfferedType, pool_problem
 from kerf.engine.supply.pricing import present_price
-from kerf.model.constraints import INSTANCE_TYPE
 from kerf.model.instancetypes import price_number, price_text
 from kerf.model.nodepool import DRIFTED, EMPTY, UNDERUTILIZED, NodePool
 from kerf.model.plan import Plan, Repartition
@@ -59,10 +58,8 @@ class _Pool:
     @cached_property
     def unknown(self) -> list[tuple[str, str]]:
         """Types that the pool names and that cannot be bought, with why."""
-        named, market = self.pool.requirements.get(INSTANCE_TYPE), self.read.market
-        if named is None or named.complement:
-            return []
-        missing = [name for name in sorted(named.values) if market.find(name, self.pool.node_class) is None]
+        market = self.read.market
+        missing = [name for name in sorted(self.pool.named_types) if market.find(name, self.pool.node_class) is None]
         return [(name, market.not_sold.get(name, "unknown instance type")) for name in missing]
 
     @cached_property

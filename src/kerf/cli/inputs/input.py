@@ -36,7 +36,7 @@ from kerf.manifests.decode import decode
 from kerf.manifests.decoded import Decoded
 from kerf.manifests.read import Documents, not_empty, read_documents
 from kerf.manifests.workloads.expansion import expand, with_replicas
-from kerf.model.constraints import INSTANCE_TYPE, Requirements
+from kerf.model.constraints import Requirements
 from kerf.model.dump import DUMP, ClusterDump
 from kerf.model.groups import group_of
 from kerf.model.large import Large
@@ -308,10 +308,7 @@ def _market(source: Source, pools: tuple[NodePool, ...], dump: ClusterDump | Non
 
 def _unknown_types(pool: NodePool, market: Market) -> list[str]:
     """Types that the pool names and the market does not sell, by name."""
-    named = pool.requirements.get(INSTANCE_TYPE)
-    if named is None or named.complement:
-        return []
-    return [name for name in sorted(named.values) if market.find(name) is None]
+    return [name for name in sorted(pool.named_types) if market.find(name) is None]
 
 
 def _snapshot(decoded: Decoded, pods: tuple[Pod, ...], now_s: float, namespaces: Sequence[str]) -> ClusterSnapshot:

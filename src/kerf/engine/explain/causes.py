@@ -15,7 +15,7 @@ from kerf.errors import brief
 from kerf.model import buffercauses, causes
 from kerf.model.bounds import MIN_NODES
 from kerf.model.causes import Cause, Lack
-from kerf.model.constraints import Requirement
+from kerf.model.constraints import Requirement, Requirements
 from kerf.model.gpu import NVIDIA_GPU, NVIDIA_MEMORY
 from kerf.model.groups import GroupBehind, GroupIncomplete, GroupInvalid, GroupShort, GroupUntried, MinimumUnreadable
 from kerf.model.instancetypes import price_text
@@ -259,17 +259,19 @@ def _(cause: causes.PoolClosed) -> str:
 
 @words.register
 def _(cause: causes.NoTypeMatches) -> str:
-    asked = f": {_all_of(cause.asked)}" if cause.asked else ""
+    found = _all_of(cause.asked, cause.labels)
+    asked = f": {found}" if found else ""
     return f"no instance type here satisfies the requirements of NodePool {cause.pool}{asked}"
 
 
 @words.register
 def _(cause: causes.TypeUnmatched) -> str:
-    return f"{cause.instance_type} does not satisfy {_all_of(cause.asked) or 'the other requirements'}"
+    return f"{cause.instance_type} does not satisfy {_all_of(cause.asked, cause.labels) or 'the other requirements'}"
 
 
-def _all_of(asked: tuple[Requirement, ...]) -> str:
-    return " and ".join(map(str, asked))
+def _all_of(asked: tuple[Requirement, ...], labels: tuple[Requirement, ...]) -> str:
+    stated = [f"label {key}={value} of its template" for key, value in sorted(Requirements(labels).labels().items())]
+    return " and ".join([*map(str, asked), *stated])
 
 
 @words.register

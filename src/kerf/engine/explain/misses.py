@@ -21,7 +21,7 @@ from kerf.engine.supply.allowed import excluding
 from kerf.engine.supply.offered import OfferedType, with_others
 from kerf.model import causes
 from kerf.model.causes import Cause, Lack, Name, TargetKind, TargetName
-from kerf.model.constraints import INSTANCE_TYPE, untolerated
+from kerf.model.constraints import untolerated
 from kerf.model.market import Market
 from kerf.model.nodeclaim import COMING_LABELS
 from kerf.model.nodepool import NodePool
@@ -217,19 +217,21 @@ def _limit(resource: str, offered: OfferedType, charged: Resources, evidence: Ev
 
 def _nothing_offered(pool: NodePool, evidence: Evidence) -> Cause:
     """No type of the market passes the pool's requirements: name the culprit, a type where it names types."""
-    named, market = pool.requirements.get(INSTANCE_TYPE), evidence.world.market
-    if named is None or named.complement:
-        return causes.NoTypeMatches(Name(pool.name), evidence.world.supply.part(pool).unsatisfiable)
+    market = evidence.world.market
+    if not pool.named_types:
+        found = evidence.world.supply.part(pool).unsatisfiable
+        return causes.NoTypeMatches(Name(pool.name), found.asked, found.labels)
     known = tuple(kind.name for kind in market.types_of(pool.node_class))
     return causes.NamedTypesUnusable(
-        Name(pool.name), tuple(_unusable(Name(name), pool, market, known) for name in sorted(named.values))
+        Name(pool.name), tuple(_unusable(Name(name), pool, market, known) for name in sorted(pool.named_types))
     )
 
 
 def _unusable(name: Name, pool: NodePool, market: Market, known: tuple[str, ...]) -> Cause:
     kind = market.find(name, pool.node_class)
     if kind is not None:
-        return causes.TypeUnmatched(name, excluding(pool, kind))
+        found = excluding(pool, kind)
+        return causes.TypeUnmatched(name, found.asked, found.labels)
     if name in market.not_sold:
         return causes.TypeNotSold(name, causes.Quoted(market.not_sold[name]))
     return causes.TypeUnknown(name, Name(_nearest(name, known)))

@@ -14,7 +14,7 @@ from kerf.engine.place.fit import admits
 from kerf.engine.place.shapes import Shape
 from kerf.engine.place.target import Room, Target
 from kerf.engine.supply import overlays
-from kerf.engine.supply.allowed import allowed_types, unsatisfiable
+from kerf.engine.supply.allowed import NOTHING_OUT, KeepingOut, allowed_types, unsatisfiable
 from kerf.engine.supply.offerings import offerings_of
 from kerf.model.causes import (
     CardsNeverShown,
@@ -276,8 +276,8 @@ class _Part:
     offered: tuple[OfferedType, ...] = ()
     sharing: tuple[tuple[str, Cause], ...] = ()
     notes: tuple[Cause, ...] = ()
-    unsatisfiable: tuple[Requirement, ...] = ()
-    """Where nothing is offered: requirements that no type of the market satisfies together."""
+    unsatisfiable: KeepingOut = NOTHING_OUT
+    """Where nothing is offered: what of the pool no type of the market satisfies together."""
 
 
 @dataclass(frozen=True)
@@ -371,7 +371,7 @@ def _part(supply: Supply, pool: NodePool) -> _Part:
         ),
         tuple((pool.name, each) for each in wrong),
         tuple(notes),
-        () if offers else unsatisfiable(pool, types),
+        NOTHING_OUT if offers else unsatisfiable(pool, types),
     )
 
 

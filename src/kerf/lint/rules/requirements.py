@@ -9,7 +9,7 @@ from kerf.lint.findings import Edit, Note, Notes, Severity
 from kerf.lint.knowledge import labels
 from kerf.lint.registry import rule
 from kerf.lint.spelling import nearest, nearest_values
-from kerf.lint.subject import WORKLOADS, Subject
+from kerf.lint.subject import NODE_LABELS, WORKLOADS, Subject
 from kerf.manifests.schema import LABEL_KEY, LABEL_VALUE, Path
 from kerf.manifests.unfilled import placeholder_in
 from kerf.model.constraints import ALIASES, CAPACITY_TYPE, INSTANCE_TYPE, REGION, WELL_KNOWN, WINDOWS_BUILD, ZONE
@@ -43,6 +43,11 @@ def _asked_values(subject: Subject) -> Iterator[tuple[Path, str, str]]:
         for key, value in subject.mapping(*subject.pod, "nodeSelector").items():
             if isinstance(key, str) and isinstance(value, str):
                 yield (*subject.pod, "nodeSelector", key), key, value
+    if subject.kind == "NodePool":
+        # Karpenter takes a label of the template for a requirement.
+        for key, value in subject.mapping(*NODE_LABELS).items():
+            if isinstance(key, str) and isinstance(value, str):
+                yield (*NODE_LABELS, key), key, value
 
 
 @rule("KL010", "unknown-label", Severity.ERROR, _CHOOSERS)
@@ -108,7 +113,7 @@ def illegal_label(subject: Subject, context: LintContext) -> Notes:
 def _label_maps(subject: Subject) -> Iterator[Path]:
     yield ("metadata", "labels")
     if subject.kind == "NodePool":
-        yield ("spec", "template", "metadata", "labels")
+        yield NODE_LABELS
     if subject.template:
         yield (*subject.template, "metadata", "labels")
     if subject.template is not None:
@@ -159,20 +164,23 @@ def unknown_capacity_type(subject: Subject, context: LintContext) -> Notes:
                 close = nearest(value.lower().replace("_", "-"), list(_CAPACITY_TYPES), 0.6)
                 hint = f"is {close} meant?" if close else f"one of {', '.join(_CAPACITY_TYPES)}"
                 yield Note((*path, "values", index), f"{value} is no capacity type", hint)
-    value = subject.get(*subject.pod, "nodeSelector", CAPACITY_TYPE) if subject.template is not None else None
-    if isinstance(value, str) and value not in _CAPACITY_TYPES:
-        hint = f"one of {', '.join(_CAPACITY_TYPES)}"
-        yield Note((*subject.pod, "nodeSelector", CAPACITY_TYPE), f"{value} is no capacity type", hint)
+    places = [(*NODE_LABELS, CAPACITY_TYPE)] if subject.kind == "NodePool" else []
+    if subject.template is not None:
+        places.append((*subject.pod, "nodeSelector", CAPACITY_TYPE))
+    for place in places:
+        value = subject.get(*place)
+        if isinstance(value, str) and value not in _CAPACITY_TYPES:
+            yield Note(place, f"{value} is no capacity type", f"one of {', '.join(_CAPACITY_TYPES)}")
 
 
 @rule("KL086", "value-of-no-type", Severity.WARNING, _CHOOSERS)
 def value_of_no_type(subject: Subject, context: LintContext) -> Notes:
-    """A label is to have a value that no instance type has.
+    """A label is to have a value that no instance type has, by a requirement or as a label of a NodePool's template.
 
     `karpenter.k8s.aws/instance-family In [p6]`: there are `p6-b200` and `p6-b300`. Karpenter takes every value, so
     among others it does nothing, and alone it leaves no machine. The rule looks at labels whose values the catalogue
     knows: families, sizes, numbers of CPUs and GPUs, models of GPUs, architectures, zones of the region. A value that
-    a pool or node of the input has is fine. Instance types and capacity types have rules of their own (KL018, KL019,
+    a node of the input has is fine. Instance types and capacity types have rules of their own (KL018, KL019,
     KL024). A value that is newer than the catalogue is unknown too: suppress the finding then.
     """
     for path, key, value in _asked_values(subject):
@@ -196,10 +204,8 @@ def _is_judged(subject: Subject, context: LintContext, key: str, value: str) -> 
 
 
 def _is_had(context: LintContext, key: str, value: str) -> bool:
-    """Whether a pool or a node of the input has it."""
-    return any(pool.labels.get(key) == value for _, pool in context.pools) or any(
-        node.labels.get(key) == value for node in context.nodes
-    )
+    """Whether a node of the input has it; a pool that says so of its nodes gets none."""
+    return any(node.labels.get(key) == value for node in context.nodes)
 
 
 def _either(values: Sequence[str]) -> str:

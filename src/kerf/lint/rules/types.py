@@ -8,7 +8,7 @@ from kerf.lint.context import UNPRICED, LintContext, some_names
 from kerf.lint.findings import Note, Notes, Severity
 from kerf.lint.registry import rule
 from kerf.lint.spelling import nearest
-from kerf.lint.subject import WORKLOADS, Subject
+from kerf.lint.subject import NODE_LABELS, WORKLOADS, Subject
 from kerf.manifests.schema import Path
 from kerf.manifests.unfilled import placeholder_in
 from kerf.model.constraints import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, WINDOWS_BUILD, Requirements
@@ -32,6 +32,10 @@ def _named(subject: Subject) -> Iterator[tuple[Path, str]]:
     provided = subject.get("spec", "provider", "instanceTypes")
     if isinstance(provided, list):
         found += [(("spec", "provider", "instanceTypes", index), value) for index, value in enumerate(provided)]
+    if subject.kind == "NodePool":
+        # Karpenter takes a label of the template for a requirement.
+        path = (*NODE_LABELS, INSTANCE_TYPE)
+        found.append((path, subject.get(*path)))
     if subject.template is not None:
         path = (*subject.pod, "nodeSelector", INSTANCE_TYPE)
         found.append((path, subject.get(*path)))
@@ -55,7 +59,7 @@ def type_not_sold(subject: Subject, context: LintContext) -> Notes:
 
 @rule("KL019", "unknown-type", Severity.ERROR, _NAMERS)
 def unknown_type(subject: Subject, context: LintContext) -> Notes:
-    """An instance type is named that is not known.
+    """An instance type is named that is not known, by a requirement, a selector or a label of a NodePool's template.
 
     Mostly a typing error. A type that is newer than the catalogue (`kerf plan` prints its date) is unknown too:
     suppress the finding then, or give a catalogue of your own with `--catalog`.
@@ -83,7 +87,8 @@ def _like(name: str, kinds: tuple[InstanceType, ...]) -> str:
 def no_type_admitted(subject: Subject, context: LintContext) -> Notes:
     """The requirements of a pool leave no instance type.
 
-    Each of them may be right, together they admit nothing that is sold: Karpenter's event is
+    A label of the template counts as one of them. Each may be right, together they admit nothing that is sold:
+    Karpenter's event is
     `NoCompatibleInstanceTypes`, and the pool's pods stay pending. The requirement without which most types are left is
     the one to look at.
     """
@@ -103,6 +108,11 @@ def no_type_admitted(subject: Subject, context: LintContext) -> Notes:
         best = max(best, (count, key), key=lambda pair: pair[0])
     number, key = best
     hint = f"without the requirement on {key} it admits {number}" if number else ""
+    for label in sorted(pool.labels):
+        kept = {held: value for held, value in pool.labels.items() if held != label}
+        count = len(context.types(replace(pool, labels=kept)))
+        if count > number:
+            number, hint = count, f"without the label {label} of the template it admits {count}"
     where = f"{market.provider} {market.region}".strip()
     message = f"the requirements admit none of the {len(market.types)} types that the catalogue has of {where}"
     yield Note(("spec", "template", "spec", "requirements"), message, hint, at_key=True)

@@ -7,7 +7,7 @@ from kerf.engine.decision import Refusal
 from kerf.engine.explain import sharing as words
 from kerf.engine.explain.hints.labels import agree, tolerate
 from kerf.engine.explain.hints.limits import raise_limit
-from kerf.engine.explain.hints.requirements import clashes, give_way, lower_min_values
+from kerf.engine.explain.hints.requirements import clashes, clashing_labels, give_way, lower_min_values
 from kerf.engine.explain.hints.sharing import (
     as_the_reason_says,
     ask_as_shown,
@@ -181,7 +181,8 @@ def _on_offerings(pool: NodePool, misfit: Misfit, shape: Shape, situation: Situa
             return Advice(_wait(pool))
         case causes.NoOfferingLeft() if _is_some_gone(misfit, situation):
             return Advice(_wait(pool))
-    found = give_way(pool, clashes(pool, misfit.cause), shape, situation)
+    labels = clashing_labels(misfit.cause)
+    found = give_way(pool, clashes(pool, misfit.cause), labels, shape, situation)
     asks = f"allow other instance types, zones or capacity types in NodePool {pool.name}"
     return found or Advice(f"{asks}; Kerf found no change that does")
 

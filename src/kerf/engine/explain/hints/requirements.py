@@ -20,7 +20,7 @@ from kerf.engine.supply.offered import OfferedType
 from kerf.engine.world import World
 from kerf.model import causes
 from kerf.model.bounds import MAX_GPU_PRICE, MAX_PRICE
-from kerf.model.constraints import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement, Requirements
+from kerf.model.constraints import ALIASES, ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement, Requirements
 from kerf.model.nodepool import NodePool
 from kerf.model.pods import Container, PodSpec
 from kerf.model.quantities import Resources
@@ -42,10 +42,27 @@ def clashes(pool: NodePool, cause: causes.Cause) -> list[tuple[Requirement, ...]
     return [*((each,) for each in held), *([tuple(held)] if len(held) > 1 else [])]
 
 
+def clashing_labels(cause: causes.Cause) -> tuple[str, ...]:
+    """Labels of a pool's template, by key, each of which keeps out types that it would offer."""
+    match cause:
+        case causes.NamedTypesUnusable(types=types):
+            of_types = (each.labels for each in types if isinstance(each, causes.TypeUnmatched))
+            return tuple(dict.fromkeys(each.key for labels in of_types for each in labels))
+        case causes.NoTypeMatches(labels=labels):
+            return tuple(each.key for each in labels)
+    return ()
+
+
 def give_way(
-    pool: NodePool, sets: Sequence[tuple[Requirement, ...]], shape: Shape, situation: Situation
+    pool: NodePool,
+    sets: Sequence[tuple[Requirement, ...]],
+    labels: Sequence[str],
+    shape: Shape,
+    situation: Situation,
 ) -> Advice | None:
     """What the pool has to state otherwise so that it offers a type that takes the pods; None where nothing does.
+
+    `sets` are of its requirements, and `labels` the keys of labels of its template, that keep types out.
 
     Where taints, labels, prices or ways to share GPUs are in the way as well, what does without them: the search goes
     on from there.
@@ -64,9 +81,26 @@ def give_way(
             found = takers_of(opened)
             if found:
                 return _relaxed(pool, asked, min(found, key=lambda each: each.order), shape, situation.evidence.world)
+        found_without = _unlabelled(pool, labels, takers_of, judged)
+        if found_without is not None:
+            return found_without
         found = _other_types(pool, takers_of, judged, situation)
         if found:
             return allowing(pool, min(found, key=lambda each: each.order), situation)
+    return None
+
+
+def _unlabelled(
+    pool: NodePool, labels: Sequence[str], takers_of: Callable[[NodePool], list[OfferedType]], judged: NodePool
+) -> Advice | None:
+    """The pool without one label of its template; None where none is in the way alone."""
+    for key in labels[:_MOST]:
+        gone = [held for held in pool.labels if ALIASES.get(held, held) == key]
+        kept = {held: value for held, value in pool.labels.items() if held not in gone}
+        if gone and takers_of(replace(judged, labels=kept)):
+            hint = f"drop the label {gone[0]}={pool.labels[gone[0]]} from the template of NodePool {pool.name}"
+            change = {"template": {"metadata": {"labels": dict.fromkeys(gone)}}}
+            return changing_pool(hint, replace(pool, labels=kept), change)
     return None
 
 

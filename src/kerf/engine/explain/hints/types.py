@@ -167,7 +167,11 @@ def raise_cap(pool: NodePool, name: str, situation: Situation) -> Advice:
 def spell_right(pool: NodePool, unknown: TypeUnknown) -> Advice:
     """An instance type that is not sold, and the known name that is nearest."""
     wrong, right = unknown.instance_type, unknown.nearest
-    named = pool.requirements[INSTANCE_TYPE]
+    named = pool.requirements.get(INSTANCE_TYPE)
+    if named is None or wrong not in named.values:
+        fixed = replace(pool, labels={**pool.labels, INSTANCE_TYPE: right})
+        hint = f"write {right} instead of {wrong} among the labels of the template of NodePool {pool.name}"
+        return changing_pool(hint, fixed, {"template": {"metadata": {"labels": {INSTANCE_TYPE: right}}}})
     values = (named.values - {wrong}) | {right}
     fixed = with_requirement(pool, replace(named, values=frozenset(values)))
     change = {"template": {"spec": {"requirements": requirements_of(fixed)}}}
