@@ -542,6 +542,13 @@ class LimitLeavesNoRoom(Cause):
 
 
 @dataclass(frozen=True, slots=True)
+class MostOfOnePlan(Cause):
+    """One plan buys no more nodes than `most` for what a pool keeps."""
+
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class PoolOffersNothing(Cause):
     """The pool offers no instance type."""
 

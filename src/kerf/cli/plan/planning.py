@@ -37,6 +37,7 @@ from kerf.cli.progress import progress
 from kerf.cli.render import counted, emit, some
 from kerf.cli.timings import Stopwatch
 from kerf.engine.bounding import bounded
+from kerf.engine.buy.floors import lacking
 from kerf.engine.decide import decide
 from kerf.engine.decision import Decision
 from kerf.engine.disruption.candidates import candidates
@@ -98,11 +99,11 @@ def show(flags: dict[str, Any]) -> int:
     if flags["compare"]:
         return _compare(read, options, flags)
     if flags["strategies"]:
-        with progress(f"planning {counted(len(read.snapshot.pending), 'pod')} by each strategy", 3 * _about_s(read)):
+        with progress(f"planning {_planned_for(read)} by each strategy", 3 * _about_s(read)):
             found = tried(read.snapshot, read.market, options)
         emit(output, lambda: strategies_object(found), lambda: strategies_lines(found))
         return LOOK if any(each.decision.unserved for each in found) else DONE
-    with progress(f"planning {counted(len(read.snapshot.pending), 'pod')}", 1.75 * _about_s(read)) as meter:
+    with progress(f"planning {_planned_for(read)}", 1.75 * _about_s(read)) as meter:
         meter.guess(_DECIDED, _about_s(read))
         decision = decide(World(read.snapshot, read.market), options)
         watch.lap("plan_s")
@@ -194,6 +195,15 @@ def _compare(read: ReadInput, options: Options, flags: dict[str, Any]) -> int:
         echo(f"note: {note}", err=True)
     emit(flags["output"], lambda: comparison_object(variants), lambda: comparison_lines(variants))
     return LOOK if any(variant.plan.unserved for variant in variants) else DONE
+
+
+def _planned_for(read: ReadInput) -> str:
+    """What nodes are looked for: the pods that wait, and nodes that pools keep and do not have."""
+    snapshot = read.snapshot
+    pods = counted(len(snapshot.pending), "pod")
+    claims = (node.claim for node in snapshot.nodes if node.claim is not None and not node.is_going)
+    short = sum(floor - held for held, floor in lacking(snapshot.node_pools, claims).values())
+    return f"{pods} and {counted(short, 'node')} that NodePools keep" if short else pods
 
 
 def _ending_notes(read: ReadInput) -> list[str]:

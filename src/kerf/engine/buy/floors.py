@@ -15,11 +15,24 @@ from kerf.engine.buy.limits import Ledger
 from kerf.engine.supply.caps import within_cap
 from kerf.engine.supply.offered import OfferedType, Supply
 from kerf.engine.world import World
-from kerf.model.causes import BelowFloor, Cause, FloorUnmet, LimitLeavesNoRoom, Name, PoolClosed, PoolOffersNothing
+from kerf.model.causes import (
+    BelowFloor,
+    Cause,
+    FloorUnmet,
+    LimitLeavesNoRoom,
+    MostOfOnePlan,
+    Name,
+    PoolClosed,
+    PoolOffersNothing,
+)
 from kerf.model.instancetypes import Offering
 from kerf.model.nodeclaim import REPLACED_BY, NodeClaim
 from kerf.model.nodepool import NodePool
 from kerf.model.plan import Launch
+
+MOST_AT_ONCE = 5000
+"""Nodes that one plan buys for what a pool keeps: a cluster has no more than that (Kubernetes, Considerations for large
+clusters), and a typing error in `spec.replicas` would be planned node by node."""
 
 
 def lacking(
@@ -52,6 +65,7 @@ class Floors:
 
     def __init__(self, world: World, ledger: Ledger) -> None:
         self._world, self._ledger = world, ledger
+        self._made: dict[tuple[int, int, Cause], Launch] = {}
 
     @cached_property
     def _opened(self) -> Supply:
@@ -65,8 +79,13 @@ class Floors:
         if bought is None:
             return None
         offered, offering = bought
-        self._ledger.charge(pool.name, charge(offered, offering, within_cap(offered, offering)))
-        return replace(_launch(name, offered, offering, cause), replaces=replaces)
+        # A thousand equal nodes share what they state; the supply keeps what the ids are of.
+        key = id(offered), id(offering), cause
+        if key not in self._made:
+            self._made[key] = _launch(name, offered, offering, cause)
+        made = self._made[key]
+        self._ledger.charge(pool.name, made.charge)
+        return replace(made, name=name, replaces=replaces)
 
     def obstacle(self, pool: NodePool) -> Cause:
         """Why the pool can have no further node."""
@@ -78,7 +97,8 @@ def floor_launches(
 ) -> tuple[tuple[Launch, ...], tuple[FloorUnmet, ...]]:
     """What is to be bought beside `launches` so that each pool has what it keeps; charges `ledger`.
 
-    Also every pool that cannot have it, with what stands in the way. Cost: missing nodes x types.
+    Also every pool that cannot have it, with what stands in the way: of one that lacks more than MOST_AT_ONCE, that.
+    Cost: missing nodes x types.
     """
     claims = [node.claim for node in world.snapshot.nodes if node.claim is not None and not node.is_going]
     found: list[Launch] = []
@@ -88,12 +108,16 @@ def floor_launches(
         if pool is None:
             continue
         cause = BelowFloor(Name(name), held, floor, pool.replicas is not None)
-        for number in range(held, floor):
+        for number in range(held, min(floor, held + MOST_AT_ONCE)):
             launch = floors.cheapest(pool, f"launch-{len(launches) + len(found)}", cause)
             if launch is None:
                 unmet.append(FloorUnmet(Name(name), number, floor, floors.obstacle(pool), cause.is_static))
                 break
             found.append(launch)
+        else:
+            if floor > held + MOST_AT_ONCE:
+                most = MostOfOnePlan(MOST_AT_ONCE)
+                unmet.append(FloorUnmet(Name(name), held + MOST_AT_ONCE, floor, most, cause.is_static))
     return tuple(found), tuple(unmet)
 
 

@@ -547,6 +547,11 @@ def _(cause: causes.LimitLeavesNoRoom) -> str:
 
 
 @words.register
+def _(cause: causes.MostOfOnePlan) -> str:
+    return f"one plan buys at most {cause.most} nodes for it, the next plan more"
+
+
+@words.register
 def _(cause: causes.PoolOffersNothing) -> str:
     return "it offers no instance type"
 
