@@ -118,3 +118,24 @@ def test_pool_and_node_agree_on_whether_a_drifted_node_may_go(limit: str, may_go
     assert (may_go, not may_go) == ("Node n: ready, goes" in node, "Node n: ready, stays" in node)
     assert may_go != ("  0 when Drifted: NodePool blue " in text and "its limit nodes leaves no room" in text)
     assert not may_go or data["disruptionsAllowed"]["Drifted"] != 0
+
+
+def test_what_a_static_pool_has_too_many_is_the_same_wherever_it_is_asked() -> None:
+    """The pool, the node, the note of a plan and the step of its consolidation name one node and one reason."""
+    pool, labels = a_pool(), {"karpenter.sh/nodepool": "blue", "node.kubernetes.io/instance-type": "m5.xlarge"}
+    pool["spec"]["replicas"] = 1
+    shown = {"capacity": {"cpu": "4", "memory": "16Gi", "pods": "58"}}
+    nodes: list[Object] = [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": shown}
+        for name in ("n1", "n2")
+    ]
+    objects, why = [pool, *nodes], "NodePool blue states 1 replica"
+    [found] = planned(objects, "explain", "nodepool/blue", "-o", "json").data["items"]
+    [ending] = found["ending"]
+    name = ending["node"]
+
+    assert why == ending["why"]
+    assert f"  {name} goes at once: {why}\n" in planned(objects, "explain", "nodepool/blue").stdout
+    assert f"  goes: {why}\n" in planned(objects, "explain", f"node/{name}").stdout
+    assert f"goes at once: {name};" in planned(objects, "plan").stderr
+    assert re.search(rf"ScaledDown +{name} .*{why}", planned(objects, "plan", "--consolidate").stdout)

@@ -7,13 +7,14 @@ from functools import cached_property
 from kerf.cli.explain.explanation import Explanation
 from kerf.cli.inputs.input import ReadInput
 from kerf.cli.plan.json import Json
-from kerf.cli.render import counted, table
+from kerf.cli.render import counted, some, table
 from kerf.engine.buy.limits import Ledger
 from kerf.engine.disruption.budgets import Census, holding
-from kerf.engine.disruption.causes import NodePoolBudget, NoneInItsPlace
+from kerf.engine.disruption.causes import Ending, NodePoolBudget, NoneInItsPlace
+from kerf.engine.disruption.ending import endings
 from kerf.engine.disruption.staticdrift import in_its_place
 from kerf.engine.explain.causes import cause_text
-from kerf.engine.explain.disruption import budgets_text, in_its_place_text
+from kerf.engine.explain.disruption import budgets_text, going_text, in_its_place_text
 from kerf.engine.supply.offered import OfferedType, pool_problem
 from kerf.engine.supply.pricing import present_price
 from kerf.model.instancetypes import price_number, price_text
@@ -23,6 +24,7 @@ from kerf.model.quantities import NOTHING, quantity_text
 from kerf.model.times import duration_text, instant_text
 
 _MOST_TYPES = 10
+_MOST_NODES = 3
 _MOST_OVER_CAP = 3
 
 
@@ -83,6 +85,19 @@ class _Pool:
     def relabels(self) -> list[Repartition]:
         """Idle nodes of it that are to show their GPUs otherwise."""
         return [relabel for relabel in self.plan.relabels if relabel.node_pool == self.pool.name]
+
+    @cached_property
+    def ending(self) -> dict[str, Ending]:
+        """Its nodes that go at once whatever budgets say, as `kerf explain node` has it, with why."""
+        return {name: cause for name, cause in endings(self.read.snapshot).items() if name in dict(self.nodes)}
+
+    def ending_lines(self) -> Iterator[str]:
+        """The same, a line a reason."""
+        by_why: dict[str, list[str]] = {}
+        for name, cause in sorted(self.ending.items()):
+            by_why.setdefault(going_text(cause), []).append(name)
+        for why, names in by_why.items():
+            yield f"{some(names, _MOST_NODES)} {'goes' if len(names) == 1 else 'go'} at once: {why}"
 
     @cached_property
     def may_go(self) -> dict[str, int | None]:
@@ -156,6 +171,7 @@ def _data(asked: _Pool) -> Json:
         "tooDear": [{"instanceType": c.kind.name, "why": _excess(c)} for c in asked.over_price_cap],
         "minNodes": pool.bounds.min_nodes,
         "replicas": pool.replicas,
+        "ending": [{"node": name, "why": going_text(cause)} for name, cause in sorted(asked.ending.items())],
         "relabels": [each.node for each in asked.relabels],
     }
 
@@ -185,7 +201,7 @@ def _lines(asked: _Pool) -> Iterator[str]:
     elif pool.bounds.min_nodes:
         yield f"  keeps {counted(pool.bounds.min_nodes, 'node')}, empty or not"
     yield f"  weight {pool.weight}; {_disruption(asked)}"
-    yield from (f"  {line}" for line in asked.held_lines())
+    yield from (f"  {line}" for line in (*asked.ending_lines(), *asked.held_lines()))
     for launch in asked.plan.launches:
         if launch.node_pool == pool.name and launch.replaces:
             yield f"  {launch.name} {launch.why}"
