@@ -137,5 +137,5 @@ def test_what_a_static_pool_has_too_many_is_the_same_wherever_it_is_asked() -> N
     assert why == ending["why"]
     assert f"  {name} goes at once: {why}\n" in planned(objects, "explain", "nodepool/blue").stdout
     assert f"  goes: {why}\n" in planned(objects, "explain", f"node/{name}").stdout
-    assert f"goes at once: {name};" in planned(objects, "plan").stderr
+    assert f"goes at once: {name};" in planned(objects, "plan").stdout
     assert re.search(rf"ScaledDown +{name} .*{why}", planned(objects, "plan", "--consolidate").stdout)
