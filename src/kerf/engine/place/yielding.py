@@ -77,7 +77,10 @@ class Yielding:
 
     def _tried(self, index: int, shape: Shape, gone: Sequence[Pod]) -> Placed | None:
         trial, mark = self._trial, self._trial.mark()
-        trial.occupy(index, without(trial.spots[index].target, trial.rooms[index], gone), leaving=gone)
+        room, leaving = without(trial.spots[index].target, trial.rooms[index], gone), set(map(id, gone))
+        staying = [pod for pod in trial.spots[index].cluster_node.pods if id(pod) not in leaving and not pod.is_ended]
+        devices = _with_staying(trial.spots[index].target.family, room.devices, staying) if gone else room.devices
+        trial.occupy(index, replace(room, devices=devices), leaving=gone)
         result = trial.fit(index, shape)
         trial.undo_to(mark)
         return None if isinstance(result, Misfit) else result
@@ -108,11 +111,7 @@ def without(target: Target, room: Room, pods: Sequence[Pod]) -> Room:
 
 def devices_without(family: Family, devices: tuple[DeviceState, ...], pods: Sequence[Pod]) -> tuple[DeviceState, ...]:
     """The cards as they are once the pods have gone."""
-    occupants = []
-    for pod in pods:
-        demand = demand_of(Shape((pod,)), family)
-        occupants.append(Occupant(pod, demand if isinstance(demand, PodDemand) and not demand.is_empty else None))
-    alone = family.occupied(tuple(map(emptied, devices)), occupants)
+    alone = family.occupied(tuple(map(emptied, devices)), _occupants(family, pods))
     left = list(devices)
     for index, mine in enumerate(alone):
         if mine.is_idle:
@@ -123,6 +122,21 @@ def devices_without(family: Family, devices: tuple[DeviceState, ...], pods: Sequ
         if held is not None:
             left[held] = _less(left[held], mine)
     return tuple(left)
+
+
+def _with_staying(family: Family, devices: tuple[DeviceState, ...], staying: Sequence[Pod]) -> tuple[DeviceState, ...]:
+    """The cards with all that stay: pods that a scheduler has nominated to what others still hold found no card."""
+    if not devices or not staying:
+        return devices
+    held = family.occupied(tuple(map(emptied, devices)), _occupants(family, staying))
+    used, counted = (sum(each.used_slots for each in cards) for cards in (held, devices))
+    return held if used > counted else devices
+
+
+def _occupants(family: Family, pods: Sequence[Pod]) -> list[Occupant]:
+    demands = ((pod, demand_of(Shape((pod,)), family)) for pod in pods)
+    held = ((pod, each if isinstance(each, PodDemand) and not each.is_empty else None) for pod, each in demands)
+    return [Occupant(pod, each) for pod, each in held]
 
 
 def _holds(card: DeviceState, part: DeviceState) -> bool:
