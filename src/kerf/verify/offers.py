@@ -74,6 +74,10 @@ def _sold(after: After, launch: Launch) -> Iterator[Violation]:
         wanted = asked[clash] if clash is not None else zone
         yield violation(PlanRule.OFFERING, launch.name, wanted, key, _part(launch))
     for label, value in sorted(launch.labels.items()):
+        # What a node is that takes a reservation, the cloud says.
+        is_of_offering = label in RESERVATION_LABELS and bool(key.reservation)
+        if is_of_offering and (label != RESERVATION or value == key.reservation):
+            continue
         if not leaves_open(pool, label, value) and (pool.name, label, value) not in after.chosen:
             expected = f"labels that NodePool {pool.name} gives its nodes, or leaves open"
             yield violation(PlanRule.OFFERING, launch.name, expected, f"{label}={value}", _part(launch))
