@@ -26,7 +26,7 @@ from kerf.testing.builders import a_market, a_pod, a_pool, a_snapshot, an_instan
 
 MARKET = a_market(an_instance_type("m5.xlarge", cpu=4, memory="16Gi", zones=("us-east-1a", "us-east-1b")))
 OPTIONS = Options(with_bound=False)
-SIZES = pytest.mark.parametrize("number", [1, 7, 12, 20, 161])
+SIZES = pytest.mark.parametrize("number", [1, 7, 12, 20, pytest.param(161, marks=pytest.mark.long)])
 FROM_ALL = PodAffinity((PodAffinityTerm(HOSTNAME, Requirements(), namespace_selector=Requirements()),))
 
 

@@ -17,7 +17,7 @@ PLANS_WITHIN_S = 30
 FOLLOWED = "kerf_pods_followed_total"
 ELSEWHERE = ("other-node", "other-cards")
 ORDERS = 4
-PART = 10
+PART = 5
 
 
 def played(folder: Path, mix: Mix) -> SimulationReport:

@@ -44,7 +44,7 @@ SWINGS = {
     "three-types-half-hours": Swing(1_800, TWO | {"m6i.xlarge": ("0.175", "0.190")}, frozenset({"m6i.xlarge"})),
     "three-types-hours": Swing(3_600, TWO | {"m6i.xlarge": ("0.120", "0.250")}, frozenset({"m5.xlarge"})),
 }
-IN_GATE = ("one-type-half-hours", "one-type-six-hours")
+IN_GATE = ("one-type-half-hours",)
 
 
 def lived(directory: Path, timeline: list[str], types: str, budget: str) -> SimulationReport:

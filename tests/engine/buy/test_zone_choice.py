@@ -185,10 +185,10 @@ def can_bind(pods: Sequence[Pod]) -> bool:
     return False
 
 
-@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(100, 1000, 100))])
+@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(50, 1000, 50))])
 def test_no_plan_has_a_place_for_one_more(first: int) -> None:
-    """Of 100 clusters whose pods keep off others by zone: no choice of zones holds all that are placed and one more."""
-    for seed in range(first, first + 100):
+    """Of 50 clusters whose pods keep off others by zone: no choice of zones holds all that are placed and one more."""
+    for seed in range(first, first + 50):
         pods = random_pods(seed)
         plan = made(pods)
         left = refused(plan)
@@ -202,10 +202,10 @@ LEFT = (98, 140, 244, 285)
 """Clusters of which one pod is left all the same: others keep off those that it seeks, or are spread with them."""
 
 
-@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(100, 400, 100))])
+@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(50, 400, 50))])
 def test_hardly_any_is_left_where_some_plan_has_a_place_for_all(first: int) -> None:
-    """Of 100 clusters whose pods also want company and are spread; in queue order alone 15 of the first are left."""
-    seeds = range(first, first + 100)
+    """Of 50 clusters whose pods also want company and are spread; in queue order alone 15 of the first 100 are left."""
+    seeds = range(first, first + 50)
     clusters = {seed: random_pods(seed, near=0.2, even=0.25) for seed in seeds}
     plans = {seed: made(pods) for seed, pods in clusters.items()}
 
