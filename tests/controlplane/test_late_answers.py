@@ -27,7 +27,17 @@ def late(kind: str, most_s: float) -> Callable[[Asked], float]:
     return lambda asked: chance.uniform(most_s / 4, most_s) if asked.is_write and kind in str(asked) else 0.0
 
 
-@pytest.mark.parametrize(("kind", "most_s"), [("create nodeclaims", 1.0), ("nodeclaims", 3.0), ("", 5.0)])
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    ("kind", "most_s"),
+    [
+        ("create nodeclaims", 1.0),
+        pytest.param("nodeclaims", 3.0, marks=LONG),
+        pytest.param("", 5.0, marks=LONG),
+    ],
+)
 def test_all_pods_run_however_late_answers_come(site: Cluster, kind: str, most_s: float) -> None:
     """Forty pods get five nodes, and all of them go again: no claim is left behind on the way up or down."""
     with Interposer(site.plane) as proxy:
