@@ -31,7 +31,7 @@ class _Course:
         del self.spans[:over]
 
     def history(self, offering: OfferingKey, now_s: float) -> PriceHistory | None:
-        """None where the price has not changed within a day. Of what has been forgotten (`forget`)."""
+        """None where the price has not changed within a day. To be asked after `forget`: all spans count."""
         changed_s, price_micro = self.spans[-1]
         if len(self.spans) < 2 or now_s >= changed_s + REMEMBERED_S:
             return None
